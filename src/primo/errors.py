@@ -1,0 +1,25 @@
+"""One tree of exceptions, so that a caller can catch exactly what it can handle.
+
+Messages name the offending *public* value and the remedy. A private value never enters a message: an
+exception travels to logs and screens, which are on the public side of the wall.
+"""
+
+from __future__ import annotations
+
+__all__ = ["BoundsError", "InputError", "PrimoError", "PrivacyError"]
+
+
+class PrimoError(Exception):
+    """Root of every error that primo raises on purpose."""
+
+
+class InputError(PrimoError, ValueError):
+    """The input cannot be used; the message says which value and what to do instead."""
+
+
+class PrivacyError(PrimoError, ValueError):
+    """The request would break, or could not keep, the privacy guarantee."""
+
+
+class BoundsError(PrivacyError):
+    """A private block of data has no usable public bounds."""
