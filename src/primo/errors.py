@@ -6,7 +6,7 @@ exception travels to logs and screens, which are on the public side of the wall.
 
 from __future__ import annotations
 
-__all__ = ["BoundsError", "InputError", "PrimoError", "PrivacyError"]
+__all__ = ["BoundsError", "InputError", "PrimoError", "PrivacyError", "ReproducibleNoiseWarning"]
 
 
 class PrimoError(Exception):
@@ -23,3 +23,7 @@ class PrivacyError(PrimoError, ValueError):
 
 class BoundsError(PrivacyError):
     """A private block of data has no usable public bounds."""
+
+
+class ReproducibleNoiseWarning(UserWarning):
+    """The noise can be recomputed from a seed, so the release protects nobody."""

@@ -1,0 +1,45 @@
+# Every target sets up what it needs: a machine with Python (>= 3.11), pip and make is enough.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-statistical lint format bench accuracy clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+install: $(VENV)/.installed ## make .venv with everything the other targets use
+
+demo: install ## fit 1001 private regressions on a simulated cohort and compare
+	$(BIN)/python -m primo.demo
+
+test: install ## the quick tests (a few minutes on two cores)
+	$(PYTEST) -n 2 -m "not statistical"
+
+test-statistical: install ## distribution tests of the sampler (minutes)
+	$(PYTEST) -n 2 -m statistical
+
+lint: install ## ruff and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: install ## let ruff rewrite the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: install ## speed and memory, as ratios measured in one run
+	$(BIN)/python -m benchmarks.speed
+
+accuracy: install ## R² against the oracle on simulated and real data (about half an hour)
+	$(BIN)/python -m benchmarks.accuracy
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

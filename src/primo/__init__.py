@@ -1,0 +1,37 @@
+"""primo: differentially private linear regression with many outcomes."""
+
+from importlib.metadata import version
+
+from primo.bounds import Bounds
+from primo.coefficients import Coefficients, coefficients
+from primo.errors import (
+    BoundsError,
+    InputError,
+    PrimoError,
+    PrivacyError,
+    ReproducibleNoiseWarning,
+)
+from primo.estimators import PrimoRegressor
+from primo.plan import Plan
+from primo.privacy.budget import Budget
+from primo.privacy.protection import Protection
+from primo.release import Release
+
+__version__ = version("primo-dp")
+
+__all__ = [
+    "Bounds",
+    "BoundsError",
+    "Budget",
+    "Coefficients",
+    "InputError",
+    "Plan",
+    "PrimoError",
+    "PrimoRegressor",
+    "PrivacyError",
+    "Protection",
+    "Release",
+    "ReproducibleNoiseWarning",
+    "__version__",
+    "coefficients",
+]

@@ -1,0 +1,192 @@
+"""Public bounds of a block of data: what a row is clipped to before it is counted.
+
+A bound read off private data is a leak, so `Bounds` never looks at data, with one exception that has
+to be asked for by name: `Bounds.from_public`, for a block that the protection leaves public.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from primo.errors import BoundsError, InputError
+
+__all__ = ["Bounds", "Clip", "as_bounds"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clip:
+    """Bounds made concrete for a block of known width; what `quantise` works with.
+
+    A value v of column j becomes z = (v - centre[j]) / scale[j] (*scaled units*), is cut to
+    [-1, 1] if `box`, and the row is then shortened to `norm`.
+    """
+
+    centre: Vector  # (width,)
+    scale: Vector  # (width,) positive
+    norm: float
+    box: bool
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return len(self.centre)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether scaled units are the data's own units, so that the affine step can be skipped."""
+        return not self.centre.any() and bool((self.scale == 1.0).all())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bounds:
+    """Public limits for the rows of one block (features or outcomes).
+
+    Parameters
+    ----------
+    norm
+        Largest Euclidean norm of a row, *in scaled units* if a range, centre or scale is given, else
+        in the data's own units. Longer rows are shortened, not dropped.
+    lower, upper
+        Range of each column (one number for all columns, or one per column). Values outside are
+        moved to its end. The range also centres and scales: scaled units are
+        (value - middle) / half-width, so columns in different units share the budget fairly.
+    centre, scale
+        Public centre and scale of each column instead of a range; they need a `norm`.
+
+    Notes
+    -----
+    Guarantee: privacy holds for whatever is chosen here, right or wrong, as long as it was chosen
+    without looking at private rows. A bound that is too small biases, one that is too large adds
+    noise in proportion.
+    """
+
+    norm: float | None = None
+    lower: ArrayLike | None = None
+    upper: ArrayLike | None = None
+    centre: ArrayLike | None = None
+    scale: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse contradictory or meaningless bounds before any data is near."""
+        if (self.lower is None) != (self.upper is None):
+            raise BoundsError("a range needs both ends: give lower= and upper=")
+        if self.lower is not None and not (self.centre is None and self.scale is None):
+            raise BoundsError("give either a range (lower, upper) or centre and scale, not both")
+        if self.norm is None and self.lower is None:
+            raise BoundsError("bounds need a row norm, a range (lower, upper), or both")
+        if self.norm is not None:
+            norm = _numbers("norm", self.norm)
+            if norm.ndim != 0 or not 1e-150 < float(norm) < 1e150:
+                raise BoundsError(f"norm={self.norm!r} must be one positive number")
+        if self.lower is not None and self.upper is not None:
+            lower, upper = _numbers("lower", self.lower), _numbers("upper", self.upper)
+            if lower.ndim and upper.ndim and lower.shape != upper.shape:
+                raise BoundsError(
+                    f"lower has {len(lower)} values and upper {len(upper)}: one per column each"
+                )
+            bad = np.flatnonzero(np.ravel(upper <= lower))
+            if len(bad):
+                where = int(bad[0])
+                pair = np.broadcast_arrays(np.atleast_1d(lower), np.atleast_1d(upper))
+                raise BoundsError(
+                    f"lower={pair[0][where]:g} is not below upper={pair[1][where]:g}"
+                    f" (column {where})"
+                )
+        if self.centre is not None:
+            _numbers("centre", self.centre)
+        if self.scale is not None and (_numbers("scale", self.scale) <= 0).any():
+            raise BoundsError("every scale must be positive")
+
+    @classmethod
+    def from_public(cls, block: NDArray[Any]) -> Bounds:
+        """Read bounds off a block that is *public* under the chosen protection.
+
+        Centre and scale become the mean and the standard deviation of each column, the norm the
+        longest row. Calling this on private data voids the guarantee.
+        """
+        values = np.asarray(block, dtype=np.float64)
+        centre = values.mean(axis=0)
+        scale = values.std(axis=0)
+        # A constant column carries no information; scale 1 keeps it finite. The tolerance catches
+        # the rounding dust that a large constant leaves behind.
+        scale = np.where(scale > 1e-12 * np.maximum(1.0, np.abs(centre)), scale, 1.0)
+        if not (np.isfinite(centre).all() and np.isfinite(scale).all()):
+            raise InputError(
+                "the public block contains NaN, infinite or enormous values; clean it, "
+                'or give its bounds and missing="centre"'
+            )
+        longest = 0.0
+        for start in range(0, len(values), 4096):
+            scaled = (values[start : start + 4096] - centre) / scale
+            longest = max(longest, float(np.einsum("ij,ij->i", scaled, scaled).max()))
+        return cls(norm=max(np.sqrt(longest) * (1 + 1e-12), 1e-9), centre=centre, scale=scale)
+
+    def clip(self, width: int, block: str) -> Clip:
+        """Make the bounds concrete for `width` columns; `block` names them in messages."""
+        if self.lower is not None and self.upper is not None:
+            lower = _per_column(self.lower, width, block, "lower")
+            upper = _per_column(self.upper, width, block, "upper")
+            # Halving first keeps the largest ranges finite.
+            centre, scale, box, longest = lower / 2 + upper / 2, upper / 2 - lower / 2, True, width**0.5
+        else:
+            centre = _per_column(0.0 if self.centre is None else self.centre, width, block, "centre")
+            scale = _per_column(1.0 if self.scale is None else self.scale, width, block, "scale")
+            box, longest = False, np.inf
+        norm = longest if self.norm is None else min(float(self.norm), longest)
+        return Clip(centre=centre, scale=scale, norm=norm, box=box)
+
+
+def as_bounds(value: Any, block: str) -> Bounds:
+    """Accept the short forms: a number is a row norm, a pair is a range."""
+    if isinstance(value, Bounds):
+        return value
+    if isinstance(value, tuple | list) and len(value) == 2:
+        return Bounds(lower=value[0], upper=value[1])
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        return Bounds(norm=float(value))
+    raise BoundsError(
+        f"{block}_bounds={value!r} is not understood; give a number (row norm), a pair "
+        "(lower, upper) or primo.Bounds(...)"
+    )
+
+
+def missing_bounds(block: str) -> BoundsError:
+    """Return the error for a private block without bounds; it teaches how to choose them."""
+    return BoundsError(
+        f"the {block} are private and have no bounds, and primo will not read bounds off private "
+        f"data: that would leak. Choose {block[:-1]}_bounds from public knowledge:\n"
+        f"  {block[:-1]}_bounds=(lower, upper)   the range of each column: questionnaire scales, "
+        "laboratory limits, 0..2 for genotypes, 0..1 for haplotypes\n"
+        f"  {block[:-1]}_bounds=3.5              a row norm, if the columns are already centred "
+        "and in comparable units\n"
+        f"  {block[:-1]}_bounds=primo.Bounds(norm=..., centre=..., scale=...)   from a public "
+        "reference panel or an earlier publication\n"
+        "Tight is better: noise grows in proportion to the bound, and the few rows beyond it are "
+        "only shortened"
+    )
+
+
+def _numbers(name: str, value: ArrayLike) -> Vector:
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BoundsError(f"{name}={value!r} is not a number or a list of numbers") from None
+    if numbers.ndim > 1 or not np.isfinite(numbers).all():
+        raise BoundsError(f"{name}={value!r} must be finite: one number, or one per column")
+    return numbers
+
+
+def _per_column(value: ArrayLike, width: int, block: str, name: str) -> Vector:
+    numbers = _numbers(name, value)
+    if numbers.ndim == 1 and len(numbers) != width:
+        raise BoundsError(
+            f"{name} has {len(numbers)} values but there are {width} {block}; give one number for "
+            "all or one per column"
+        )
+    return np.ascontiguousarray(np.broadcast_to(numbers, (width,)))

@@ -1,0 +1,102 @@
+"""Directions in the space of outcomes, grouped by how much variance they carry.
+
+Correlated outcomes share a few strong directions. If signal is spread over these directions in some
+proportion to their variance, shrinking each by its own amount beats one amount for all. The moments
+YᵀY were released anyway, so the rotation costs no privacy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.estimate.problem import NoisyMoments
+from primo.estimate.spectrum import expected_spectrum
+
+__all__ = ["OutcomeGroups", "group_outcomes", "one_group"]
+
+Floats = NDArray[np.float64]
+
+GROUP_RATIO = 1.25  # directions whose variances are closer than this share one filter
+FAINTEST = 1e-3  # variances below this fraction of the largest are not told apart
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutcomeGroups:
+    """A rotation of the outcomes and a partition of its directions."""
+
+    rotation: Floats | None  # (l, l) orthogonal; None for the outcomes as they are
+    group: NDArray[np.intp]  # (l,) which group each direction belongs to
+    weights: Floats  # (groups,) variance of a direction relative to the average direction
+    counts: Floats  # (groups,) directions in each
+
+    def rotate(self, association: Floats) -> Floats:
+        """Express (d, l) columns along the directions."""
+        return association if self.rotation is None else np.matmul(association, self.rotation)
+
+    def rotate_back(self, coefficients: Floats) -> Floats:
+        """Undo `rotate`."""
+        return coefficients if self.rotation is None else np.matmul(coefficients, self.rotation.T)
+
+    def energy(self, rotated: Floats) -> Floats:
+        """Return the sums of squares of (d, l) rows within each group, (d, groups)."""
+        if len(self.counts) == 1:
+            return np.asarray(np.einsum("ij,ij->i", rotated, rotated))[:, None]
+        columns = (rotated[:, self.group == g] for g in range(len(self.counts)))
+        return np.stack([np.einsum("ij,ij->i", c, c) for c in columns], axis=1)
+
+    def with_equal_weights(self) -> OutcomeGroups:
+        """Return the same directions, none expected to carry more signal than another."""
+        return replace(self, weights=np.ones_like(self.weights))
+
+    def spread(self, per_group: Floats) -> Floats:
+        """Turn (d, groups) into something that multiplies (d, l)."""
+        return per_group if len(self.counts) == 1 else per_group[:, self.group]
+
+
+def one_group(l: int) -> OutcomeGroups:  # noqa: E741
+    """Treat all outcomes alike."""
+    return OutcomeGroups(
+        rotation=None,
+        group=np.zeros(l, dtype=np.intp),
+        weights=np.ones(1),
+        counts=np.array([float(l)]),
+    )
+
+
+def group_outcomes(moments: NoisyMoments) -> OutcomeGroups:
+    """Rotate by the released outcome moments (if whole) and group directions by variance."""
+    sigma = moments.outcome_sigma
+    rotation = None
+    if moments.outcome_moments.ndim == 2:
+        values, rotation = np.linalg.eigh(moments.outcome_moments)
+        variance = expected_spectrum(values, sigma)
+    else:
+        variance = _shrunk_diagonal(moments.outcome_moments, sigma)
+    l = len(variance)  # noqa: E741
+    top = float(variance.max())
+    if top <= 0:
+        return one_group(l)
+    relative = np.maximum(variance / top, FAINTEST)
+    _, group, counts = np.unique(
+        np.floor(-np.log(relative) / np.log(GROUP_RATIO)), return_inverse=True, return_counts=True
+    )
+    if len(counts) == 1:
+        return one_group(l)
+    weights = np.bincount(group, weights=relative) / counts
+    return OutcomeGroups(
+        rotation=rotation,
+        group=group.astype(np.intp),
+        weights=weights / relative.mean(),
+        counts=counts.astype(np.float64),
+    )
+
+
+def _shrunk_diagonal(diagonal: Floats, sigma: float) -> Floats:
+    """Shrink noisy variances towards their mean, wholly if they differ no more than noise would."""
+    centre, scatter = diagonal.mean(), diagonal.var()
+    chance = sigma**2 * (1 + 3 * np.sqrt(2 / len(diagonal)))  # three standard errors of noise alone
+    kept = 1 - sigma**2 / scatter if scatter > chance else 0.0
+    return np.asarray(np.maximum(centre + kept * (diagonal - centre), 0.0))

@@ -1,0 +1,87 @@
+"""What an estimator is given (released numbers) and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.errors import InputError
+
+__all__ = ["Estimate", "NoisyMoments"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyMoments:
+    """Released second moments of centred data, as sums over rows, with the scale of their noise.
+
+    A symmetric matrix released at scale σ carries N(0, σ²) on its diagonal and N(0, σ²/2) off it
+    (mathematics.md, section 2). Everything here is public.
+    """
+
+    n: int
+    covariance: Floats  # (d, d) XᵀX + noise; may be indefinite
+    association: Floats  # (d, l) XᵀY + noise
+    outcome_moments: Floats  # (l, l) YᵀY + noise, or its diagonal (l,)
+    covariance_sigma: float  # 0 where the features are public
+    association_sigma: float
+    outcome_sigma: float  # 0 where the outcomes are public
+
+    def __post_init__(self) -> None:
+        d, l = (  # noqa: E741
+            self.association.shape if self.association.ndim == 2 else (0, 0)
+        )
+        if d < 1 or l < 1:
+            raise InputError(
+                f"the association must be (d, l) with d, l ≥ 1, not {self.association.shape}"
+            )
+        if self.covariance.shape != (d, d):
+            raise InputError(
+                f"the covariance has shape {self.covariance.shape}; the association, of shape"
+                f" {(d, l)}, needs {(d, d)}"
+            )
+        if self.outcome_moments.shape not in {(l, l), (l,)}:
+            raise InputError(
+                f"the outcome moments have shape {self.outcome_moments.shape}; the association, of"
+                f" shape {(d, l)}, needs {(l, l)} or the diagonal {(l,)}"
+            )
+        if self.n < 1:
+            raise InputError(f"n must be at least 1, not {self.n}")
+        for name in ("covariance", "association", "outcome_moments"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise InputError(f"{name} contains NaN or infinity: the release is damaged")
+        for name in ("covariance_sigma", "association_sigma", "outcome_sigma"):
+            sigma = getattr(self, name)
+            if not (np.isfinite(sigma) and sigma >= 0):
+                raise InputError(f"{name} must be finite and not negative, not {sigma}")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of features and outcomes, (d, l)."""
+        d, l = self.association.shape  # noqa: E741
+        return d, l
+
+    @property
+    def total_variation(self) -> float:
+        """Released Σ_j ‖y_j‖², or the scale of its noise if that is larger.
+
+        Up to noise, no fit explains more.
+        """
+        moments = self.outcome_moments
+        total = np.trace(moments) if moments.ndim == 2 else moments.sum()
+        return max(float(total), self.outcome_sigma * float(np.sqrt(len(moments))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Fitted coefficients and how they were arrived at."""
+
+    coefficients: Floats = field(repr=False)  # (d, l)
+    name: str  # the member of the family that made them; never "auto"
+    parameters: Mapping[str, float]
+    predicted_excess: float | None
+    """Expected ‖X(W − W_OLS)‖²_F, summed over outcomes; None for the closed forms."""

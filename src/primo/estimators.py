@@ -1,0 +1,309 @@
+"""The scikit-learn shell: parameters in, arrays in, a fitted object out. All thought is elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from primo.bounds import Bounds, as_bounds
+from primo.coefficients import coefficients
+from primo.errors import InputError, PrivacyError, ReproducibleNoiseWarning
+from primo.noise import RandomBits
+from primo.pipeline import make_release
+from primo.plan import make_plan
+from primo.privacy.protection import Protection
+from primo.sources.arrays import ArraySource
+
+__all__ = ["PrimoRegressor"]
+
+
+class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Differentially private linear regression of many outcomes on shared features.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The privacy budget of one `fit`, for all outcomes together. Every further `fit` on the same
+        people spends it again.
+    protection : {"both", "features", "outcomes"}, default "both"
+        What is secret about a row; the rest is taken to be public.
+    feature_bounds, outcome_bounds : float, (lower, upper) or Bounds, optional
+        Public limits: a row norm, a range for (each) column, or `primo.Bounds`. Required for a
+        private block; read off the data for a public one if not given.
+    estimator : {"auto", "ridge", "filter", "two-sided"}, default "auto"
+        How coefficients are made from the released moments; costs no privacy. "auto" chooses by
+        simulation from the released numbers.
+    association : {"gauss"}, default "gauss"
+        The mechanism for XᵀY.
+    fit_intercept : bool, default True
+        Whether a constant feature is part of the release. Without it predictions pass through the
+        public centres of the bounds.
+    missing : {"error", "centre"}, default "error"
+        What to do with NaN and infinity: refuse, or count them as the public centre of their column.
+    split : float in [0.001, 2], optional
+        Ratio q/p of association to covariance; chosen from the public d and l by default.
+    outcome_moments : {"auto", "full", "diagonal"}, default "auto"
+        How much of YᵀY is released along (at no cost); "auto" is full up to 512 outcomes.
+    ridge_lambda : float, optional
+        Penalty for ``estimator="ridge"``, on sums of squares in scaled units.
+    backend : {"primo", "opendp"}, default "primo"
+        The sampler of the exact discrete Gaussian.
+    n_jobs : int, optional
+        Threads. The result does not depend on it.
+    verbose : bool, default False
+        Show a progress bar on a terminal.
+    random_state : int or numpy.random.RandomState, optional
+        For tests only. Known noise protects nobody: the release is marked "reproducible: not for
+        publication" and a warning is given.
+
+    Attributes
+    ----------
+    coef_ : ndarray (l, d), or (d,) if `fit` was given one-dimensional outcomes
+    intercept_ : ndarray (l,), or float if `fit` was given one-dimensional outcomes
+    release_ : Release
+        All that was learned from the data; prints its privacy statement.
+    estimator_ : str
+        The estimator that was used, with its parameters.
+    outcome_names_ : ndarray of str (l,)
+
+    Notes
+    -----
+    Guarantee: everything the fitted object holds is (epsilon, delta)-differentially private for
+    `protection` under replace-one, if the bounds were chosen without looking at private rows. Scaling
+    or selecting columns by looking at the data *before* `fit`, as pipelines do, is outside the
+    guarantee.
+
+    Examples
+    --------
+    >>> import numpy as np, primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.integers(0, 3, size=(20_000, 5))
+    >>> Y = X @ rng.normal(size=(5, 3)) + rng.normal(size=(20_000, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=2, delta=1e-6, feature_bounds=(0, 2), outcome_bounds=(-10, 10)
+    ... )
+    >>> model.fit(X, Y).coef_.shape
+    (3, 5)
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        protection: str = "both",
+        feature_bounds: Any = None,
+        outcome_bounds: Any = None,
+        estimator: str = "auto",
+        association: str = "gauss",
+        fit_intercept: bool = True,
+        missing: str = "error",
+        split: float | None = None,
+        outcome_moments: str = "auto",
+        ridge_lambda: float | None = None,
+        backend: str = "primo",
+        n_jobs: int | None = None,
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.protection = protection
+        self.feature_bounds = feature_bounds
+        self.outcome_bounds = outcome_bounds
+        self.estimator = estimator
+        self.association = association
+        self.fit_intercept = fit_intercept
+        self.missing = missing
+        self.split = split
+        self.outcome_moments = outcome_moments
+        self.ridge_lambda = ridge_lambda
+        self.backend = backend
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, Y: Any) -> Self:
+        """Spend the budget once and fit all outcomes.
+
+        Parameters
+        ----------
+        X : array-like or data frame (n, d)
+            Features, NumPy, pandas or polars.
+        Y : array-like, series or data frame (n, l) or (n,)
+            Outcomes.
+        """
+        check_choice("estimator", self.estimator, ESTIMATORS)
+        check_choice("association", self.association, ("gauss",))
+        outcome_names = _names(Y)
+        features = validate_data(self, X, dtype="numeric", ensure_all_finite=False)
+        if Y is None:
+            raise InputError(
+                "PrimoRegressor requires y to be passed, but the target y is None; "
+                "pass the outcomes as the second argument"
+            )
+        outcomes = check_array(
+            Y, dtype="numeric", ensure_2d=False, ensure_all_finite=False, input_name="Y"
+        )
+        check_consistent_length(features, outcomes)
+        single = outcomes.ndim == 1
+        outcomes = outcomes.reshape(len(outcomes), -1)
+        d, l = features.shape[1], outcomes.shape[1]  # noqa: E741
+        protection = Protection.parse(self.protection)
+        plan = make_plan(
+            n=len(features),
+            d=d,
+            l=l,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            protection=protection,
+            feature_bounds=_bounds(
+                self.feature_bounds, "feature", features, protection.features_private
+            ),
+            outcome_bounds=_bounds(
+                self.outcome_bounds, "outcome", outcomes, protection.outcomes_private
+            ),
+            intercept=self.fit_intercept,
+            split=self.split,
+            outcome_moments=self.outcome_moments,
+            missing=self.missing,
+        )
+        source = ArraySource(
+            features=features,
+            outcomes=outcomes,
+            feature_names=_labels(getattr(self, "feature_names_in_", None), "x", d),
+            outcome_names=_labels(outcome_names, "y", l),
+        )
+        self.release_ = make_release(
+            source,
+            plan,
+            bits=_bits(self.random_state),
+            backend=self.backend,
+            workers=self.n_jobs,
+            show_progress=self.verbose,
+        )
+        fitted = coefficients(
+            self.release_, estimator=self.estimator, ridge_lambda=self.ridge_lambda
+        )
+        self.estimator_ = fitted.estimator
+        self.outcome_names_ = np.asarray(fitted.outcome_names, dtype=object)
+        self.coef_ = fitted.slopes[:, 0] if single else fitted.slopes.T
+        self.intercept_ = float(fitted.intercept[0]) if single else fitted.intercept
+        self._fitted_on = _Fingerprint.of(features, outcomes)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return predicted outcomes, (n, l) or (n,) as `fit` was given them."""
+        check_is_fitted(self)
+        features = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.asarray(features @ self.coef_.T + self.intercept_)
+
+    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
+        """Return the mean R² over outcomes on *other* rows than those fitted.
+
+        The number is computed from the rows given, without noise. On the rows that were fitted it
+        would leak them, and is refused.
+        """
+        check_is_fitted(self)
+        known: _Fingerprint | None = getattr(self, "_fitted_on", None)
+        if known is not None and known.matches(np.asarray(X), np.asarray(Y)):
+            raise PrivacyError(
+                "score on the rows that were fitted would publish a number computed from private "
+                "data without noise. Score on held-out rows that are not to be protected, or "
+                "leave them out of the fit"
+            )
+        return float(super().score(X, Y, sample_weight))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the fingerprint of the private rows out of pickles and copies."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_fitted_on", None)
+        return state
+
+
+ESTIMATORS = ("auto", "ridge", "filter", "two-sided")
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse a value that is not among the choices, and list them."""
+    if value not in choices:
+        raise InputError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}")
+
+
+class _Fingerprint:
+    """Recognises arrays seen before, by a keyed hash of a few of their rows.
+
+    Kept in memory only: the key is random and neither it nor the hash is ever saved or shown.
+    """
+
+    def __init__(self, key: bytes, digest: bytes) -> None:
+        self._key, self._digest = key, digest
+
+    @classmethod
+    def of(cls, *arrays: NDArray[Any]) -> _Fingerprint:
+        key = secrets.token_bytes(32)
+        return cls(key, cls._hash(key, arrays))
+
+    def matches(self, *arrays: NDArray[Any]) -> bool:
+        return secrets.compare_digest(self._digest, self._hash(self._key, arrays))
+
+    @staticmethod
+    def _hash(key: bytes, arrays: tuple[NDArray[Any], ...]) -> bytes:
+        state = hashlib.blake2b(key=key)
+        for array in arrays:
+            rows = array.reshape(len(array), -1) if array.ndim else array.reshape(1, 1)
+            some = rows[:: max(1, len(rows) // 64)]
+            try:
+                values = some.astype(np.float64)
+            except (TypeError, ValueError):
+                return b""  # not numbers, so not what was fitted
+            state.update(repr(rows.shape).encode() + np.ascontiguousarray(values).tobytes())
+        return state.digest()
+
+
+def _bounds(value: Any, block: str, rows: NDArray[Any], private: bool) -> Bounds | None:
+    """Bounds given by the caller; for a public block, else, the ones its rows show."""
+    if value is not None:
+        return as_bounds(value, block)
+    return None if private else Bounds.from_public(rows)
+
+
+def _bits(random_state: Any) -> RandomBits:
+    if random_state is None:
+        return RandomBits.fresh()
+    if isinstance(random_state, np.random.RandomState):
+        random_state = int(random_state.randint(2**31))
+    if not isinstance(random_state, int | np.integer) or isinstance(random_state, bool):
+        raise InputError(
+            f"random_state={random_state!r} must be an integer, a numpy RandomState or None"
+        )
+    warnings.warn(
+        "random_state makes the noise reproducible: the release is not private against anyone who "
+        "knows or guesses it, and is marked as not for publication. Leave it out for real data",
+        ReproducibleNoiseWarning,
+        stacklevel=3,
+    )
+    return RandomBits.seeded(int(random_state))
+
+
+def _names(table: Any) -> list[str] | None:
+    """Column names of a data frame or series, if it has any."""
+    columns = getattr(table, "columns", None)
+    if columns is not None:
+        return [str(name) for name in columns]
+    name = getattr(table, "name", None)
+    return [str(name)] if name is not None and np.ndim(table) == 1 else None
+
+
+def _labels(names: Any, prefix: str, count: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"{prefix}{i}" for i in range(count))
+    return tuple(str(name) for name in names)

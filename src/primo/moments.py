@@ -1,0 +1,197 @@
+"""XᵀX, XᵀY and YᵀY as exact integers, folded block by block.
+
+Integer rows have squared norm at most 2**40, so any product summed over 2**13 rows stays below 2**53
+and float64 BLAS adds it *exactly*, whatever its order of operations. Longer sums are kept in int64.
+The result is therefore the same bits for every block size, row order and number of threads, and
+merging is addition.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from primo.errors import InputError
+from primo.plan import Plan
+from primo.sources.base import Block, Source
+
+__all__ = ["Moments", "fold"]
+
+Integers = NDArray[np.int64]
+
+#: Bytes of quantised rows in flight per thread; small enough for the cache.
+_BLOCK_BYTES = 2**22
+
+Progress = Callable[[int], None]  # called with the number of rows done since the last call
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Moments:
+    """Private integer sums over rows, in grid units; add two of them to merge two sets of rows."""
+
+    rows: int
+    covariance: Integers  # (width, width) XᵀX
+    association: Integers  # (width, l) XᵀY
+    outcome: Integers  # (l, l) YᵀY, or (l,) its diagonal
+
+    def __add__(self, other: Moments) -> Moments:
+        """Merge; exact and in any order."""
+        return Moments(
+            rows=self.rows + other.rows,
+            covariance=self.covariance + other.covariance,
+            association=self.association + other.association,
+            outcome=self.outcome + other.outcome,
+        )
+
+    def __repr__(self) -> str:
+        """Show the shape and no number."""
+        width, l = self.association.shape  # noqa: E741
+        return f"<Moments width={width} l={l} (private)>"
+
+
+def fold(
+    source: Source,
+    plan: Plan,
+    *,
+    workers: int | None = None,
+    block_rows: int | None = None,
+    progress: Progress | None = None,
+) -> Moments:
+    """Read every row once and return the integer moments of the quantised rows.
+
+    Cost: one pass, O(n·d² + n·d·l) (plus n·l² for full outcome moments); memory of a few blocks and
+    one set of moments per worker. The result does not depend on `workers` or `block_rows`.
+    """
+    workers = workers or min(4, os.cpu_count() or 1)
+    width = plan.width + plan.l
+    rows = block_rows or max(_BLOCK_BYTES // (8 * width), plan.width, 8)
+    rows = min(rows, plan.grid.exact_rows, max(1, plan.n))
+    accumulators: SimpleQueue[_Accumulator] = SimpleQueue()
+    for _ in range(workers):
+        accumulators.put(_Accumulator(plan, rows))
+
+    def work(block: Block) -> int:
+        accumulator = accumulators.get()
+        try:
+            return accumulator.add(block)
+        finally:
+            accumulators.put(accumulator)
+
+    done = 0
+    # One BLAS thread per worker: blocks are the unit of parallel work.
+    with threadpool_limits(limits=1 if workers > 1 else None, user_api="blas"):
+        for count in _in_order(work, source.blocks(rows), workers):
+            done += count
+            if progress is not None:
+                progress(count)
+    if done != plan.n:
+        raise InputError(
+            f"the plan was made for {plan.n} rows but the source gave another number; "
+            "n is public and must be right before the release"
+        )
+    parts = [accumulators.get().total() for _ in range(workers)]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _in_order(
+    work: Callable[[Block], int], blocks: Iterator[Block], workers: int
+) -> Iterator[int]:
+    """Run `work` over `blocks` with at most two blocks per worker in flight."""
+    if workers == 1:
+        yield from map(work, blocks)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        pending = [pool.submit(work, block) for block in islice(blocks, 2 * workers)]
+        while pending:
+            yield pending.pop(0).result()
+            pending.extend(pool.submit(work, block) for block in islice(blocks, 1))
+
+
+@dataclass(kw_only=False)
+class _Accumulator:
+    """One worker's buffers: exact float64 sums, flushed to int64 before they could round."""
+
+    plan: Plan
+    rows: int
+    summed: int = 0  # rows in the float64 sums since the last flush
+    done: int = 0
+    _buffer: NDArray[np.float64] = field(init=False)
+    _sums: list[NDArray[np.float64]] = field(init=False)
+    _totals: list[Integers] = field(init=False)
+
+    def __post_init__(self) -> None:
+        plan = self.plan
+        self._features, self._outcomes = plan.feature_quantiser(), plan.outcome_quantiser()
+        width = plan.width + plan.l
+        self._buffer = np.empty((self.rows, width))
+        if plan.full_outcome_moments:
+            shapes = [(width, width)]  # one Gram matrix of [X Y] holds all three blocks
+        else:
+            shapes = [(plan.width, plan.width), (plan.width, plan.l), (plan.l,)]
+        self._sums = [np.zeros(shape) for shape in shapes]
+        self._products = [np.empty(shape) for shape in shapes]
+        self._totals = [np.zeros(shape, dtype=np.int64) for shape in shapes]
+
+    def add(self, block: Block) -> int:
+        m = len(block.features)
+        if m > self.rows or len(block.outcomes) != m:
+            raise InputError("a source gave a block of the wrong size")
+        if self.summed + m > self.plan.grid.exact_rows:
+            self._flush()
+        x, y = self._quantised(block, m)
+        if self.plan.full_outcome_moments:
+            both = self._buffer[:m]
+            np.matmul(both.T, both, out=self._products[0])
+        else:
+            np.matmul(x.T, x, out=self._products[0])
+            np.matmul(x.T, y, out=self._products[1])
+            np.einsum("ij,ij->j", y, y, out=self._products[2])
+        for total, product in zip(self._sums, self._products, strict=True):
+            total += product
+        self.summed += m
+        self.done += m
+        return m
+
+    def _quantised(self, block: Block, m: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Integer rows; one shared buffer for [X Y], or two so that each is contiguous."""
+        width = self.plan.width
+        if self.plan.full_outcome_moments:
+            x, y = self._buffer[:m, :width], self._buffer[:m, width:]
+        else:
+            flat = self._buffer.reshape(-1)
+            x = flat[: m * width].reshape(m, width)
+            y = flat[self.rows * width :][: m * self.plan.l].reshape(m, self.plan.l)
+        self._features(block.features, x)
+        self._outcomes(block.outcomes, y)
+        return x, y
+
+    def _flush(self) -> None:
+        for total, part in zip(self._totals, self._sums, strict=True):
+            total += part.astype(np.int64)
+            part.fill(0.0)
+        self.summed = 0
+
+    def total(self) -> Moments:
+        self._flush()
+        width = self.plan.width
+        if self.plan.full_outcome_moments:
+            gram = self._totals[0]
+            covariance, association = gram[:width, :width], gram[:width, width:]
+            outcome = gram[width:, width:]
+        else:
+            covariance, association, outcome = self._totals
+        return Moments(
+            rows=self.done, covariance=covariance, association=association, outcome=outcome
+        )

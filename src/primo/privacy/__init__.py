@@ -1,0 +1,1 @@
+"""What a guarantee is and what it costs; knows nothing of rows."""

@@ -1,0 +1,39 @@
+"""The privacy budget of one release."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+
+from primo.errors import InputError
+
+__all__ = ["Budget"]
+
+_LARGEST_EPSILON = 100.0
+_SMALLEST_EPSILON = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """An (epsilon, delta) pair, checked once so that nobody has to check it again."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a number or not a privacy guarantee."""
+        for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
+            if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
+                raise InputError(f"{name}={value!r} is not a finite number")
+        if not _SMALLEST_EPSILON <= self.epsilon <= _LARGEST_EPSILON:
+            raise InputError(
+                f"epsilon={self.epsilon!r} must lie between {_SMALLEST_EPSILON} and "
+                f"{_LARGEST_EPSILON:g}: below, every answer is noise; above, there is no "
+                "protection worth the name. Values from 0.5 to 10 are usual"
+            )
+        if not 1e-300 <= self.delta < 1.0:
+            raise InputError(
+                f"delta={self.delta!r} must lie strictly between 0 and 1. It is the probability "
+                "with which the epsilon may fail: choose it below 1/n, for example 1/n**2"
+            )

@@ -1,0 +1,32 @@
+"""Progress of long work: a bar on a terminal, silence elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["row_progress"]
+
+
+@contextmanager
+def row_progress(total: int, *, show: bool) -> Iterator[Callable[[int], None] | None]:
+    """Yield a callback that advances a bar over `total` rows, or None where nobody is looking.
+
+    Only the share of rows read is shown; n is public and the speed of reading depends on no value.
+    """
+    if not (show and sys.stderr.isatty()):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f} rows"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("reading rows", total=total)
+        yield lambda rows: bar.advance(task, rows)

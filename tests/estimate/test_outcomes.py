@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import numpy as np
+
+from primo.estimate.outcomes import group_outcomes, one_group
+
+
+def test_rotation_is_undone_and_energy_is_kept(make_moments):
+    moments, _, _ = make_moments(6, 9, sigmas=(10.0, 10.0, 10.0), rank=2)
+    groups = group_outcomes(moments)
+    rotated = groups.rotate(moments.association)
+    assert len(groups.counts) > 1
+    assert groups.counts.sum() == 9
+    np.testing.assert_allclose(groups.rotate_back(rotated), moments.association)
+    np.testing.assert_allclose(
+        groups.energy(rotated).sum(axis=1), (moments.association**2).sum(axis=1)
+    )
+    np.testing.assert_allclose(groups.counts @ groups.weights, 9)
+    np.testing.assert_array_equal(groups.spread(groups.energy(rotated)).shape, (6, 9))
+
+
+def test_heavier_directions_get_heavier_weights(make_moments):
+    moments, _, _ = make_moments(6, 9, rank=1)
+    groups = group_outcomes(moments)
+    assert groups.weights[groups.group[-1]] == groups.weights.max()  # eigh is ascending
+
+
+def test_differences_within_noise_are_ignored(make_moments):
+    moments, _, _ = make_moments(4, 50, sigmas=(1.0, 1.0, 1e5), diagonal=True)
+    assert len(group_outcomes(moments).counts) == 1
+    moments, _, _ = make_moments(4, 50, sigmas=(1.0, 1.0, 1.0), diagonal=True)
+    groups = group_outcomes(moments)
+    assert groups.rotation is None
+    assert len(groups.counts) > 1
+
+
+def test_one_group_is_a_plain_sum():
+    array = np.arange(6.0).reshape(2, 3)
+    groups = one_group(3)
+    np.testing.assert_array_equal(groups.energy(array), [[5.0], [50.0]])
+    assert groups.rotate(array) is array

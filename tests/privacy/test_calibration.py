@@ -1,0 +1,120 @@
+"""Calibration against dp_accounting, from the safe side."""
+
+import math
+
+import mpmath
+import pytest
+from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+
+from primo.errors import InputError
+from primo.privacy.budget import Budget
+from primo.privacy.calibration import delta_of, epsilon_of, lattice_margin, mu_of, split_ratio
+
+EPSILONS = [0.01, 0.03, 0.1, 0.5, 1, 2, 5, 10, 20, 50]
+DELTAS = [1e-3, 1e-5, 1e-8, 1e-12, 1e-15]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("delta", DELTAS)
+def test_agrees_with_dp_accounting_from_the_safe_side(epsilon, delta):
+    """Our noise is at least theirs and at most 1e-6 more."""
+    ours = 1 / mu_of(Budget(epsilon=epsilon, delta=delta), margin=lattice_margin(2_500_000, 80))
+
+    def excess(sigma):
+        return math.log(GaussianPrivacyLoss(sigma).get_delta_for_epsilon(epsilon) / delta)
+
+    theirs = brentq(excess, ours * 0.99, ours * 1.01, xtol=1e-13 * ours, rtol=1e-13)
+    # 1e-10: the size of the float64 cancellation in their difference of two probabilities.
+    assert theirs * (1 - 1e-10) <= ours <= theirs * (1 + 1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    epsilon=st.floats(1e-3, 100),
+    delta=st.floats(1e-20, 0.5),
+)
+def test_the_next_float_would_break_the_budget(epsilon, delta):
+    """mu is the largest float on the safe side, judged by independent high-precision arithmetic."""
+    mu = mu_of(Budget(epsilon=epsilon, delta=delta))
+
+    def exact(value):
+        with mpmath.workdps(80):
+            m, e = mpmath.mpf(value), mpmath.mpf(epsilon)
+            return mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+
+    assert exact(mu) <= delta < exact(math.nextafter(mu, 1e9))
+
+
+def test_known_value_of_the_design_document():
+    assert 1 / mu_of(Budget(epsilon=5, delta=1 / 5008**2)) == pytest.approx(1.0933, abs=1e-4)
+
+
+def test_a_margin_only_ever_adds_noise():
+    budget = Budget(epsilon=1, delta=1e-6)
+    assert mu_of(budget, margin=1e-6) < mu_of(budget)
+    assert mu_of(budget, margin=lattice_margin(10**7, 80)) == pytest.approx(mu_of(budget), rel=1e-9)
+
+
+def test_a_margin_that_eats_the_budget_is_refused():
+    with pytest.raises(InputError, match="too small"):
+        mu_of(Budget(epsilon=0.001, delta=1e-6), margin=0.01)
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.5, 1, 4])
+@pytest.mark.parametrize("delta", [1e-3, 1e-9])
+def test_epsilon_and_mu_are_inverse_on_the_safe_side(mu, delta):
+    epsilon = epsilon_of(mu, delta)
+    assert delta_of(mu, epsilon) <= delta * (1 + 1e-12)
+    assert delta_of(mu, epsilon * (1 - 1e-9)) > delta
+    if epsilon > 1e-4:
+        assert mu_of(Budget(epsilon=epsilon, delta=delta)) == pytest.approx(mu, rel=1e-9)
+
+
+def test_epsilon_is_zero_where_delta_alone_suffices():
+    assert epsilon_of(0.001, 0.5) == 0.0
+
+
+def test_lattice_margin_bounds_the_ratio_of_the_two_laws():
+    """Rounded Gaussian against discrete Gaussian, summed exactly at a coarse variance."""
+    variance_bits = 12
+    sigma = mpmath.sqrt(mpmath.mpf(2) ** variance_bits)
+    with mpmath.workdps(60):
+        normaliser = mpmath.sqrt(2 * mpmath.pi) * sigma
+        for x in (0, 1, 64, 300, int(40 * sigma)):
+            rounded = mpmath.quad(
+                lambda t: mpmath.exp(-(t**2) / (2 * sigma**2)), [x - 0.5, x, x + 0.5]
+            )
+            discrete = mpmath.exp(-mpmath.mpf(x) ** 2 / (2 * sigma**2))
+            assert abs(mpmath.log(rounded / discrete)) <= lattice_margin(1, variance_bits)
+        total = mpmath.nsum(lambda k: mpmath.exp(-(k**2) / (2 * sigma**2)), [-3000, 3000])
+        assert abs(total / normaliser - 1) < mpmath.mpf(10) ** -40
+
+
+def test_split_ratio_is_free_for_many_outcomes_and_careful_for_few():
+    assert split_ratio(25, 100_000) == pytest.approx(2, abs=1e-3)
+    ratios = [split_ratio(25, l) for l in (1, 11, 101, 1001)]
+    assert ratios == sorted(ratios)
+    assert 0.05 <= split_ratio(10_000, 1) < split_ratio(5, 1) < 2
+    assert all(split_ratio(d, l) <= 2 for d in (1, 10, 1000) for l in (1, 10, 1000))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "message"),
+    [
+        (0, 1e-6, "epsilon=0"),
+        (-1, 1e-6, "epsilon=-1"),
+        (1e6, 1e-6, "no protection"),
+        (float("nan"), 1e-6, "finite"),
+        ("5", 1e-6, "'5'"),
+        (True, 1e-6, "True"),
+        (1, 0, "delta=0"),
+        (1, 1, "delta=1"),
+        (1, float("inf"), "finite"),
+    ],
+)
+def test_absurd_budgets_are_refused_by_value(epsilon, delta, message):
+    with pytest.raises(InputError, match=message):
+        Budget(epsilon=epsilon, delta=delta)

@@ -1,0 +1,160 @@
+"""Moments are exact integers: the same bits for any block size, row order and thread count."""
+
+import numpy as np
+import pytest
+
+from primo.bounds import Bounds
+from primo.errors import InputError
+from primo.moments import fold
+from primo.plan import make_plan
+from primo.sources.arrays import ArraySource
+from primo.sources.base import Block
+
+
+def source(x, y):
+    return ArraySource(
+        features=x,
+        outcomes=y,
+        feature_names=tuple(f"x{i}" for i in range(x.shape[1])),
+        outcome_names=tuple(f"y{i}" for i in range(y.shape[1])),
+    )
+
+
+def cohort(n=997, d=4, l=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) * 3, rng.standard_cauchy(size=(n, l))
+
+
+def plan_for(x, y, **changes):
+    settings = {
+        "n": len(x),
+        "d": x.shape[1],
+        "l": y.shape[1],
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "feature_bounds": Bounds(norm=4.0),
+        "outcome_bounds": Bounds(lower=-2.0, upper=5.0),
+    }
+    return make_plan(**{**settings, **changes})
+
+
+def same(a, b):
+    return (
+        a.rows == b.rows
+        and np.array_equal(a.covariance, b.covariance)
+        and np.array_equal(a.association, b.association)
+        and np.array_equal(a.outcome, b.outcome)
+    )
+
+
+@pytest.mark.parametrize("outcome_moments", ["full", "diagonal"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_moments_equal_python_integers(outcome_moments, intercept):
+    x, y = cohort(n=60)
+    plan = plan_for(x, y, outcome_moments=outcome_moments, intercept=intercept)
+    moments = fold(source(x, y), plan)
+    xi = np.empty((60, plan.width))
+    yi = np.empty((60, 3))
+    plan.feature_quantiser()(x, xi)
+    plan.outcome_quantiser()(y, yi)
+    xi, yi = (a.astype(int).astype(object) for a in (xi, yi))
+    assert (moments.covariance == xi.T @ xi).all()
+    assert (moments.association == xi.T @ yi).all()
+    gram = yi.T @ yi
+    assert (moments.outcome == (gram if outcome_moments == "full" else np.diag(gram))).all()
+    assert moments.covariance.dtype == np.int64
+
+
+@pytest.mark.parametrize("outcome_moments", ["full", "diagonal"])
+def test_block_size_row_order_and_threads_do_not_matter(outcome_moments):
+    x, y = cohort()
+    plan = plan_for(x, y, outcome_moments=outcome_moments)
+    reference = fold(source(x, y), plan, workers=1)
+    order = np.random.default_rng(1).permutation(len(x))
+    for workers in (1, 2):
+        for rows in (1, 7, 64, 997, 10_000):
+            assert same(reference, fold(source(x, y), plan, workers=workers, block_rows=rows))
+        assert same(reference, fold(source(x[order], y[order]), plan, workers=workers))
+
+
+def test_long_sums_are_flushed_before_they_round():
+    """Rows at the bound in one coordinate: 3·2¹³ of them exceed 2⁵³, where float64 would round."""
+    n = 3 * 2**13 + 5
+    x = np.full((n, 1), 10.0)
+    y = np.full((n, 1), -10.0)
+    plan = plan_for(
+        x, y, feature_bounds=Bounds(norm=1.0), outcome_bounds=Bounds(norm=1.0), intercept=False
+    )
+    moments = fold(source(x, y), plan, block_rows=1001)
+    one = np.empty((1, 1))
+    plan.feature_quantiser()(x[:1], one)
+    step_x = int(one[0, 0])
+    plan.outcome_quantiser()(y[:1], one)
+    assert int(moments.covariance[0, 0]) == n * step_x**2
+    assert int(moments.association[0, 0]) == n * step_x * int(one[0, 0])
+    assert n * step_x**2 > 2**53
+
+
+def test_merging_is_addition():
+    x, y = cohort()
+    parts = []
+    for rows in (slice(0, 300), slice(300, None)):
+        part = plan_for(x[rows], y[rows])
+        parts.append(fold(source(x[rows], y[rows]), part))
+    assert same(parts[0] + parts[1], fold(source(x, y), plan_for(x, y)))
+
+
+def test_replacing_a_row_moves_moments_by_no_more_than_charged():
+    """The sensitivity of the program, in exact integers, for rows chosen to be worst."""
+    rng = np.random.default_rng(3)
+    x, y = cohort(n=50)
+    plan = plan_for(x, y, outcome_bounds=Bounds(norm=2.0), outcome_moments="full")
+    grid = plan.grid
+    mu_squared = 0.0
+    for _ in range(200):
+        u, v = rng.normal(size=4) * 100, rng.normal(size=3) * 100
+        turn = rng.normal(size=4) * rng.choice([0, 1e-3, 1, 100])
+        pair = []
+        for features, outcomes in ((u, v), (u + turn, -v)):
+            x[0], y[0] = features, outcomes
+            pair.append(fold(source(x, y), plan, workers=1))
+        change = [
+            (a.astype(object) - b.astype(object))
+            for a, b in zip(
+                (pair[0].covariance, pair[0].association, pair[0].outcome),
+                (pair[1].covariance, pair[1].association, pair[1].outcome),
+                strict=True,
+            )
+        ]
+        bits = (
+            grid.covariance_variance_bits,
+            grid.association_variance_bits,
+            grid.outcome_variance_bits,
+        )
+        mu_squared = max(
+            mu_squared,
+            sum(float((c * c).sum()) / 2.0**b for c, b in zip(change, bits, strict=True)),
+        )
+    assert mu_squared <= plan.mu**2
+    assert mu_squared >= 0.95 * plan.mu**2  # y = -y' is close to the worst there is
+
+
+def test_repr_shows_no_number():
+    x, y = cohort(n=10)
+    moments = fold(source(x, y), plan_for(x, y))
+    assert repr(moments) == "<Moments width=5 l=3 (private)>"
+    assert "private" in repr(source(x, y))
+    assert repr(Block(features=x, outcomes=y)) == "<Block (private)>"
+
+
+def test_a_source_with_another_number_of_rows_is_refused():
+    x, y = cohort(n=10)
+    with pytest.raises(InputError, match="made for 10 rows"):
+        fold(source(x[:9], y[:9]), plan_for(x, y))
+
+
+def test_progress_counts_every_row():
+    x, y = cohort()
+    seen = []
+    fold(source(x, y), plan_for(x, y), block_rows=100, progress=seen.append)
+    assert sum(seen) == len(x)
