@@ -131,27 +131,27 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, Y: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:
         """Spend the budget once and fit all outcomes.
 
         Parameters
         ----------
         X : array-like or data frame (n, d)
             Features, NumPy, pandas or polars.
-        Y : array-like, series or data frame (n, l) or (n,)
-            Outcomes.
+        y : array-like, series or data frame (n, l) or (n,)
+            Outcomes. (The name is scikit-learn's; in formulas they are Y.)
         """
         check_choice("estimator", self.estimator, ESTIMATORS)
         check_choice("association", self.association, ("gauss",))
-        outcome_names = _names(Y)
+        outcome_names = _names(y)
         features = validate_data(self, X, dtype="numeric", ensure_all_finite=False)
-        if Y is None:
+        if y is None:
             raise InputError(
                 "PrimoRegressor requires y to be passed, but the target y is None; "
                 "pass the outcomes as the second argument"
             )
         outcomes = check_array(
-            Y, dtype="numeric", ensure_2d=False, ensure_all_finite=False, input_name="Y"
+            y, dtype="numeric", ensure_2d=False, ensure_all_finite=False, input_name="y"
         )
         check_consistent_length(features, outcomes)
         single = outcomes.ndim == 1
@@ -206,7 +206,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         features = validate_data(self, X, reset=False, dtype=np.float64)
         return np.asarray(features @ self.coef_.T + self.intercept_)
 
-    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the mean R² over outcomes on *other* rows than those fitted.
 
         The number is computed from the rows given, without noise. On the rows that were fitted it
@@ -214,13 +214,13 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         known: _Fingerprint | None = getattr(self, "_fitted_on", None)
-        if known is not None and known.matches(np.asarray(X), np.asarray(Y)):
+        if known is not None and known.matches(np.asarray(X), np.asarray(y)):
             raise PrivacyError(
                 "score on the rows that were fitted would publish a number computed from private "
                 "data without noise. Score on held-out rows that are not to be protected, or "
                 "leave them out of the fit"
             )
-        return float(super().score(X, Y, sample_weight))
+        return float(super().score(X, y, sample_weight))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the fingerprint of the private rows out of pickles and copies."""

@@ -39,3 +39,11 @@ def test_one_group_is_a_plain_sum():
     groups = one_group(3)
     np.testing.assert_array_equal(groups.energy(array), [[5.0], [50.0]])
     assert groups.rotate(array) is array
+
+
+def test_moments_that_are_all_noise_are_ignored(make_moments):
+    alone = 0
+    for seed in range(20):
+        moments, _, _ = make_moments(4, 20, sigmas=(1.0, 1.0, 1e6), seed=seed)
+        alone += len(group_outcomes(moments).counts) == 1
+    assert alone >= 19

@@ -21,7 +21,7 @@ def explained(truth, A):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(("d", "l"), [(1, 1), (1, 3), (6, 1), (7, 4), (50, 3)])
-def test_without_noise_it_is_least_squares(make_moments, estimator, d, l):
+def test_without_noise_it_is_least_squares(make_moments, estimator, d, l):  # noqa: E741
     moments, _, ols = make_moments(d, l)
     np.testing.assert_allclose(
         estimate(moments, estimator=estimator).coefficients, ols, rtol=1e-7, atol=1e-9
@@ -58,7 +58,7 @@ def test_vanishing_noise_approaches_least_squares(make_moments, estimator):
 @pytest.mark.parametrize("kind", ["indefinite", "zero", "negative", "huge noise"])
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_no_covariance_makes_it_explode(make_moments, estimator, kind, diagonal):
-    moments, A, ols = make_moments(12, 4, sigmas=(30.0, 40.0, 20.0), diagonal=diagonal)
+    moments, A, _ = make_moments(12, 4, sigmas=(30.0, 40.0, 20.0), diagonal=diagonal)
     size = np.abs(np.linalg.eigvalsh(A)).max()
     match kind:
         case "indefinite":
@@ -126,7 +126,7 @@ def test_same_release_same_coefficients_and_no_argument_is_touched(make_moments,
 @pytest.mark.parametrize("l", [1, 30])
 @pytest.mark.parametrize("d", [1, 25])
 @pytest.mark.parametrize("estimator", SIMULATED)
-def test_hopeless_noise_predicts_the_mean(make_moments, d, l, estimator):
+def test_hopeless_noise_predicts_the_mean(make_moments, d, l, estimator):  # noqa: E741
     lost = []
     for seed in range(20):
         moments, A, ols = make_moments(d, l, sigmas=(3e4, 3e5, 3e4), seed=seed)
@@ -182,7 +182,7 @@ def test_ridge_is_ridge(make_moments):
 
 def test_refusals_name_the_value(make_moments):
     moments, _, _ = make_moments(3, 2)
-    with pytest.raises(InputError, match="'lasso'.*two-sided"):
+    with pytest.raises(InputError, match=r"'lasso'.*two-sided"):
         estimate(moments, estimator="lasso")
     with pytest.raises(InputError, match="ridge_lambda"):
         estimate(moments, ridge_lambda=1.0)

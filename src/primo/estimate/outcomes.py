@@ -70,12 +70,19 @@ def group_outcomes(moments: NoisyMoments) -> OutcomeGroups:
     """Rotate by the released outcome moments (if whole) and group directions by variance."""
     sigma = moments.outcome_sigma
     rotation = None
+    l = len(moments.outcome_moments)  # noqa: E741
     if moments.outcome_moments.ndim == 2:
         values, rotation = np.linalg.eigh(moments.outcome_moments)
+        if _is_noise(values, sigma, entries=l * (l + 1) // 2):
+            return one_group(l)
         variance = expected_spectrum(values, sigma)
     else:
-        variance = _shrunk_diagonal(moments.outcome_moments, sigma)
-    l = len(variance)  # noqa: E741
+        values = moments.outcome_moments
+        if _is_noise(values, sigma, entries=l):
+            return one_group(l)
+        centre = values.mean()
+        variance = centre + (1 - sigma**2 / values.var()) * (values - centre)
+    variance = np.maximum(variance, 0.0)
     top = float(variance.max())
     if top <= 0:
         return one_group(l)
@@ -94,9 +101,10 @@ def group_outcomes(moments: NoisyMoments) -> OutcomeGroups:
     )
 
 
-def _shrunk_diagonal(diagonal: Floats, sigma: float) -> Floats:
-    """Shrink noisy variances towards their mean, wholly if they differ no more than noise would."""
-    centre, scatter = diagonal.mean(), diagonal.var()
-    chance = sigma**2 * (1 + 3 * np.sqrt(2 / len(diagonal)))  # three standard errors of noise alone
-    kept = 1 - sigma**2 / scatter if scatter > chance else 0.0
-    return np.asarray(np.maximum(centre + kept * (diagonal - centre), 0.0))
+def _is_noise(values: Floats, sigma: float, *, entries: int) -> bool:
+    """Whether the scatter of eigenvalues, or of variances, is what equal outcomes would show.
+
+    The sum of squares of that many noise entries, within three of its standard deviations.
+    """
+    scatter = float(((values - values.mean()) ** 2).sum())
+    return bool(scatter <= sigma**2 * (entries + 3 * np.sqrt(2 * entries)))

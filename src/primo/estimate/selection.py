@@ -17,6 +17,7 @@ __all__ = ["ESTIMATORS", "estimate"]
 Floats = NDArray[np.float64]
 
 ESTIMATORS = ("auto", "ridge", "filter", "one-sided", "two-sided")
+DOUBT = 2.0  # nats of evidence against it at which auto gives up the two-sided filter
 NUMERICAL_NOISE = 1e-24  # of the mean squared association: stands in for σ₂² = 0
 
 
@@ -34,9 +35,10 @@ def estimate(
         - ``"filter"``: the closed-form filter a⁺/(a⁺² + λ²) of mathematics.md, section 6.
         - ``"one-sided"``: the filter of least expected error, simulated from the release.
         - ``"two-sided"``: the same after rotating the outcomes by their released moments, with its
-          own prior for each group of outcome directions of similar variance.
-        - ``"auto"``: two-sided if the released association says that outcome directions of larger
-          variance carry more signal, otherwise one-sided.
+          own prior for each group of outcome directions of similar variance. It is one-sided where
+          those moments are all noise, or there is one outcome only.
+        - ``"auto"``: two-sided, unless the released association speaks against outcome directions
+          of larger variance carrying more signal; then one-sided.
     ridge_lambda
         λ of ``"ridge"``, in units of XᵀX (sums over rows); √(d/2)·σ₁ if not given.
 
@@ -90,20 +92,20 @@ def _simulated(
     )
     name = "one-sided"
     signal = model.fit(energy, groups)
-    if estimator != "one-sided":
-        finer = group_outcomes(moments)
+    finer = groups if estimator == "one-sided" else group_outcomes(moments)
+    if len(finer.counts) > 1:
         rotated = finer.rotate(association)
         energy = finer.energy(rotated)
         weighted = model.fit(energy, finer, gammas=signal.gamma)
         alike = model.fit(energy, finer.with_equal_weights(), gammas=signal.gamma)
-        if estimator == "two-sided" or weighted.score > alike.score:
+        if estimator == "two-sided" or weighted.score > alike.score - DOUBT:
             name, groups, association = "two-sided", finer, rotated
             signal = model.refine(energy, finer, weighted)
     tau2 = float(groups.counts @ signal.strength) / l
     if tau2 == 0:
         return _nothing(moments)
     g, excess = _best_filters(replicas, signal, groups, noise_variance)
-    association *= groups.spread(g)
+    association *= groups.spread(g)  # our own product, not the caller's array
     return Estimate(
         coefficients=groups.rotate_back(vectors @ association),
         name=name,

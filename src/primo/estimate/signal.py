@@ -92,34 +92,35 @@ class SignalModel:
         for gamma in gammas:
             ceiling = self.variation / self._explained[gamma]
             strengths = np.outer(ceiling * EXPLAINED, groups.weights)
-            score = self._log_likelihood(energy, groups.counts, gamma, strengths).sum(axis=1)
-            score -= (gamma / GAMMA_SPREAD) ** 2 / 2
-            i = int(score.argmax())
-            if best is None or score[i] > best.score:
+            likelihood = self._log_likelihood(energy, groups.counts, gamma, strengths).sum(axis=1)
+            evidence, share = _posterior_mean(likelihood, EXPLAINED)
+            score = float(evidence) - (gamma / GAMMA_SPREAD) ** 2 / 2
+            if best is None or score > best.score:
                 best = Signal(
                     gamma=np.full(len(groups.counts), gamma),
-                    strength=strengths[i],
-                    score=float(score[i]),
+                    strength=ceiling * share * groups.weights,
+                    score=score,
                 )
         assert best is not None
         return best
 
     def refine(self, energy: Floats, groups: OutcomeGroups, around: Signal) -> Signal:
         """Let every group move away from the common fit as far as its own energy warrants."""
-        each = np.arange(len(groups.counts))
         gamma, strength = around.gamma.copy(), around.strength.copy()
-        best = np.full(len(each), -np.inf)
+        best = np.full(len(gamma), -np.inf)
         for candidate in GROUP_GAMMAS:
             common = self._explained[float(around.gamma[0])] / self._explained[candidate]
-            strengths = np.outer(FACTORS, around.strength * common)
-            score = self._log_likelihood(energy, groups.counts, candidate, strengths)
+            centre = around.strength * common
+            score = self._log_likelihood(
+                energy, groups.counts, candidate, np.outer(FACTORS, centre)
+            )
             score -= (np.log(FACTORS)[:, None] / GROUP_LOG_SPREAD) ** 2 / 2
             score -= ((candidate - around.gamma) / GROUP_GAMMA_SPREAD) ** 2 / 2
-            i = score.argmax(axis=0)
-            better = score[i, each] > best
-            best[better] = score[i, each][better]
+            evidence, factor = _posterior_mean(score, FACTORS)
+            better = evidence > best
+            best[better] = evidence[better]
             gamma[better] = candidate
-            strength[better] = strengths[i, each][better]
+            strength[better] = (centre * factor)[better]
         return Signal(gamma=gamma, strength=strength, score=float(best.sum()))
 
     def _log_likelihood(
@@ -130,3 +131,15 @@ class SignalModel:
         misfit = energy / variance
         misfit += counts * np.log(variance, out=variance)
         return np.asarray(-0.5 * misfit.sum(axis=1))
+
+
+def _posterior_mean(log_weights: Floats, candidates: Floats) -> tuple[Floats, Floats]:
+    """Return log Σ exp(log_weights) and the weighted mean of the candidates, along axis 0.
+
+    The mean, not the mode: expected error is linear in the prior variance, so the filter that is
+    best on average over what the variance may be is the one that is best at its mean.
+    """
+    top = log_weights.max(axis=0)
+    weights = np.exp(log_weights - top)
+    total = weights.sum(axis=0)
+    return np.asarray(top + np.log(total)), np.asarray(np.tensordot(candidates, weights, 1) / total)

@@ -1,0 +1,1 @@
+"""Runs on simulated and real data; they import primo, primo never imports them."""

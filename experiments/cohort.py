@@ -1,0 +1,107 @@
+"""Simulated people: haplotypes from a published human demography, outcomes from the paper's model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+import primo
+
+__all__ = ["Cohort", "Haplotypes", "draw_cohort", "simulate_haplotypes"]
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Haplotypes:
+    """A private cohort and a public reference panel from the same populations."""
+
+    cohort: NDArray[np.int8]  # (n, snps) 0/1
+    panel: NDArray[np.int8]  # (panel rows, snps) 0/1; public
+
+
+def simulate_haplotypes(
+    n: int = 5008, panel: int = 1000, megabases: float = 4.2, seed: int = 1
+) -> Haplotypes:
+    """Simulate SNPs of frequency 5 % to 95 % in the panel, three continents mixed.
+
+    The demography is the Out-of-Africa model of Gutenkunst et al. (2009): an African, a European and
+    an East Asian population with migration, 25 years a generation.
+    """
+    import msprime
+
+    def grown(size: float, rate: float, generations: float) -> float:
+        return float(size / np.exp(-rate * generations))
+
+    generation = 25
+    t_africa, t_out, t_split = 220e3 / generation, 140e3 / generation, 21.2e3 / generation
+    r_europe, r_asia = 0.004, 0.0055
+    demography = msprime.Demography()
+    demography.add_population(name="AFR", initial_size=12300)
+    demography.add_population(
+        name="EUR", initial_size=grown(1000, r_europe, t_split), growth_rate=r_europe
+    )
+    demography.add_population(
+        name="EAS", initial_size=grown(510, r_asia, t_split), growth_rate=r_asia
+    )
+    demography.add_population(name="OOA", initial_size=2100)
+    demography.add_population(name="ANC", initial_size=7300)
+    for pair, rate in ((("AFR", "EUR"), 3e-5), (("AFR", "EAS"), 1.9e-5), (("EUR", "EAS"), 9.6e-5)):
+        demography.set_symmetric_migration_rate(list(pair), rate)
+    demography.add_population_split(time=t_split, derived=["EUR", "EAS"], ancestral="OOA")
+    demography.add_symmetric_migration_rate_change(
+        time=t_split, populations=["AFR", "OOA"], rate=25e-5
+    )
+    demography.add_population_split(time=t_out, derived=["OOA", "AFR"], ancestral="ANC")
+    del t_africa  # the ancestral expansion is older than what common SNPs can see
+    people = [(n + panel) // 6 + (i < (n + panel) // 2 % 3) for i in range(3)]
+    trees = msprime.sim_ancestry(
+        samples=dict(zip(("AFR", "EUR", "EAS"), people, strict=True)),
+        demography=demography,
+        sequence_length=megabases * 1e6,
+        recombination_rate=1e-8,
+        random_seed=seed,
+    )
+    trees = msprime.sim_mutations(trees, rate=1.29e-8, random_seed=seed, model="binary")
+    haplotypes = trees.genotype_matrix().T
+    haplotypes = haplotypes[np.random.default_rng(seed).permutation(len(haplotypes))]
+    known, private = haplotypes[:panel], haplotypes[panel : panel + n]
+    frequency = known.mean(axis=0)
+    common = (frequency >= 0.05) & (frequency <= 0.95)
+    return Haplotypes(
+        cohort=private[:, common].astype(np.int8), panel=known[:, common].astype(np.int8)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cohort:
+    """One draw of features and outcomes, with bounds that came from public knowledge alone."""
+
+    features: Matrix  # (n, d) 0/1
+    outcomes: Matrix  # (n, l)
+    feature_bounds: primo.Bounds
+    outcome_bounds: primo.Bounds
+
+
+def draw_cohort(haplotypes: Haplotypes, *, d: int, l: int, rng: np.random.Generator) -> Cohort:  # noqa: E741
+    """Pick d SNPs at random and draw l outcomes: θ ~ N(0, I/√d), y = θ·x + N(0, 1) (the paper).
+
+    Features are centred by the allele frequencies of the public panel and bounded by its longest
+    row. Outcomes are bounded by 1.2 times the length that the model gives them on the panel.
+    """
+    snps = rng.choice(haplotypes.cohort.shape[1], size=d, replace=False)
+    features = haplotypes.cohort[:, snps].astype(np.float64)
+    panel = haplotypes.panel[:, snps].astype(np.float64)
+    frequency = panel.mean(axis=0)
+    theta = rng.normal(size=(d, l)) / d**0.25
+    outcomes = (features - frequency) @ theta + rng.normal(size=(len(features), l))
+    variance = 1 + panel.var(axis=0).sum() / np.sqrt(d)
+    longest = np.linalg.norm(panel - frequency, axis=1).max()
+    return Cohort(
+        features=features,
+        outcomes=outcomes,
+        feature_bounds=primo.Bounds(norm=float(longest), centre=frequency),
+        outcome_bounds=primo.Bounds(norm=float(1.2 * np.sqrt(l * variance))),
+    )
