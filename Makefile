@@ -18,7 +18,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 install: $(VENV)/.installed ## make .venv with everything the other targets use
 
 demo: install ## fit 1001 private regressions on a simulated cohort and compare
-	$(BIN)/python -m primo.demo
+	$(BIN)/python -m experiments.demo
 
 test: install ## the quick tests (a few minutes on two cores)
 	$(PYTEST) -n 2 -m "not statistical"

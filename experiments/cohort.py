@@ -36,7 +36,7 @@ def simulate_haplotypes(
         return float(size / np.exp(-rate * generations))
 
     generation = 25
-    t_africa, t_out, t_split = 220e3 / generation, 140e3 / generation, 21.2e3 / generation
+    t_ancient, t_out, t_split = 220e3 / generation, 140e3 / generation, 21.2e3 / generation
     r_europe, r_asia = 0.004, 0.0055
     demography = msprime.Demography()
     demography.add_population(name="AFR", initial_size=12300)
@@ -47,7 +47,7 @@ def simulate_haplotypes(
         name="EAS", initial_size=grown(510, r_asia, t_split), growth_rate=r_asia
     )
     demography.add_population(name="OOA", initial_size=2100)
-    demography.add_population(name="ANC", initial_size=7300)
+    demography.add_population(name="ANC", initial_size=12300)
     for pair, rate in ((("AFR", "EUR"), 3e-5), (("AFR", "EAS"), 1.9e-5), (("EUR", "EAS"), 9.6e-5)):
         demography.set_symmetric_migration_rate(list(pair), rate)
     demography.add_population_split(time=t_split, derived=["EUR", "EAS"], ancestral="OOA")
@@ -55,7 +55,9 @@ def simulate_haplotypes(
         time=t_split, populations=["AFR", "OOA"], rate=25e-5
     )
     demography.add_population_split(time=t_out, derived=["OOA", "AFR"], ancestral="ANC")
-    del t_africa  # the ancestral expansion is older than what common SNPs can see
+    demography.add_population_parameters_change(
+        time=t_ancient, population="ANC", initial_size=7300
+    )
     people = [(n + panel) // 6 + (i < (n + panel) // 2 % 3) for i in range(3)]
     trees = msprime.sim_ancestry(
         samples=dict(zip(("AFR", "EUR", "EAS"), people, strict=True)),
@@ -89,7 +91,7 @@ def draw_cohort(haplotypes: Haplotypes, *, d: int, l: int, rng: np.random.Genera
     """Pick d SNPs at random and draw l outcomes: θ ~ N(0, I/√d), y = θ·x + N(0, 1) (the paper).
 
     Features are centred by the allele frequencies of the public panel and bounded by its longest
-    row. Outcomes are bounded by 1.2 times the length that the model gives them on the panel.
+    row; outcomes by √l·1.15 + 1 standard deviations of the model on the panel.
     """
     snps = rng.choice(haplotypes.cohort.shape[1], size=d, replace=False)
     features = haplotypes.cohort[:, snps].astype(np.float64)
@@ -103,5 +105,5 @@ def draw_cohort(haplotypes: Haplotypes, *, d: int, l: int, rng: np.random.Genera
         features=features,
         outcomes=outcomes,
         feature_bounds=primo.Bounds(norm=float(longest), centre=frequency),
-        outcome_bounds=primo.Bounds(norm=float(1.2 * np.sqrt(l * variance))),
+        outcome_bounds=primo.Bounds(norm=float((1.15 * l**0.5 + 1) * np.sqrt(variance))),
     )

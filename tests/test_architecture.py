@@ -10,11 +10,16 @@ import primo
 ROOT = Path(primo.__file__).parent
 
 
+def modules():
+    """Map each module of primo, packages included, to its file."""
+    names = {p: ("primo", *p.relative_to(ROOT).with_suffix("").parts) for p in ROOT.rglob("*.py")}
+    return {".".join(name).removesuffix(".__init__"): path for path, name in names.items()}
+
+
 def imports():
     """Map each module of primo to the modules of primo that it imports."""
     graph = {}
-    for path in ROOT.rglob("*.py"):
-        name = ".".join(("primo", *path.relative_to(ROOT).with_suffix("").parts))
+    for name, path in MODULES.items():
         found = set()
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("primo"):
@@ -22,10 +27,11 @@ def imports():
                 found.update(f"{node.module}.{alias.name}" for alias in node.names)
             elif isinstance(node, ast.Import):
                 found.update(a.name for a in node.names if a.name.startswith("primo"))
-        graph[name.removesuffix(".__init__")] = found
+        graph[name] = found
     return {name: {other for other in found if other in graph} for name, found in graph.items()}
 
 
+MODULES = modules()
 GRAPH = imports()
 PUBLIC_SIDE = [
     name
@@ -50,14 +56,26 @@ def test_the_public_side_cannot_reach_rows(module):
     assert not private
 
 
+def in_noise(module):
+    return module == "primo.noise" or module.startswith("primo.noise.")
+
+
 def test_only_mechanisms_draw_noise():
     """The shell and the pipeline hand the bits over; nobody else draws from them."""
+    texts = {name: path.read_text() for name, path in MODULES.items()}
+    assert {"primo.noise", "primo.noise.bits", "primo.noise.sampler"} <= texts.keys()
+    outside = {name: text for name, text in texts.items() if not in_noise(name)}
     drawing = [
-        name
-        for name, path in ((n, ROOT.joinpath(*n.split(".")[1:]).with_suffix(".py")) for n in GRAPH)
-        if path.exists() and ("add_noise(" in path.read_text() or "discrete_gaussian(" in path.read_text())
+        n for n, text in outside.items() if "add_noise" in text or "discrete_gaussian" in text
     ]
-    assert sorted(drawing) == ["primo.mechanisms.gauss", "primo.noise"]
+    assert drawing == ["primo.mechanisms.gauss"]
+    assert not [n for n, text in outside.items() if ".stream(" in text or ".claim(" in text]
+
+
+def test_noise_is_entered_by_the_front_door():
+    for module, found in GRAPH.items():
+        if not in_noise(module):
+            assert not {m for m in found if in_noise(m)} - {"primo.noise"}, module
 
 
 def test_sources_know_nothing_of_privacy():

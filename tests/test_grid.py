@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from primo.bounds import Bounds
 from primo.errors import BoundsError, InputError
 from primo.grid import choose_grid
-from primo.plan import make_plan
+from primo.plans import make_plan
 from primo.privacy.sensitivity import joint_distance
 
 

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from primo.bounds import Bounds
 from primo.errors import BoundsError, InputError
-from primo.plan import make_plan
+from primo.plans import make_plan
 
 NASTY = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False, width=64),

@@ -12,7 +12,7 @@ from primo.errors import (
     ReproducibleNoiseWarning,
 )
 from primo.estimators import PrimoRegressor
-from primo.plan import Plan
+from primo.plans import Plan
 from primo.privacy.budget import Budget
 from primo.privacy.protection import Protection
 from primo.release import Release

@@ -18,7 +18,7 @@ from primo.coefficients import coefficients
 from primo.errors import InputError, PrivacyError, ReproducibleNoiseWarning
 from primo.noise import RandomBits
 from primo.pipeline import make_release
-from primo.plan import make_plan
+from primo.plans import make_plan
 from primo.privacy.protection import Protection
 from primo.sources.arrays import ArraySource
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from primo.errors import InputError
-from primo.plan import Plan
+from primo.plans import Plan
 from primo.sources.base import Block, Source
 
 __all__ = ["Moments", "fold"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from primo.mechanisms import gauss
 from primo.moments import fold
 from primo.noise import RandomBits
-from primo.plan import Plan
+from primo.plans import Plan
 from primo.progress import row_progress
 from primo.release import Release
 from primo.sources.base import Source

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.bounds import Clip
-from primo.plan import Plan
+from primo.plans import Plan
 
 __all__ = ["Release"]
 

@@ -16,7 +16,7 @@ def test_symmetric_noise_has_the_stated_law():
 
 def test_analytic_excess_equals_simulated_excess():
     rng = np.random.default_rng(1)
-    d, sigma2, strength = 5, 2.0, 0.7
+    d, sigma2, strength = 5, 6.0, 0.7
     truth = np.array([1.0, 2.0, 5.0, 9.0, 20.0])
     shape = truth**0.5
     _, basis = np.linalg.eigh(np.diag(truth) + symmetric_noise(rng, copies=1, d=d, sigma=1.5)[0])

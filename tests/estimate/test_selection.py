@@ -180,6 +180,20 @@ def test_ridge_is_ridge(make_moments):
     assert fitted.parameters == {"lambda": 70.0}
 
 
+def test_ridge_does_not_divide_by_what_the_noise_made_of_nothing(make_moments):
+    moments, _, _ = make_moments(2, 1, sigmas=(1.0, 5.0, 5.0))
+    moments = replace(moments, covariance=np.diag([-70 * (1 - 1e-9), 500.0]))
+    W = estimate(moments, estimator="ridge", ridge_lambda=70.0).coefficients
+    np.testing.assert_allclose(W, moments.association / np.array([[70.0], [570.0]]))
+
+
+def test_total_variation_is_never_below_its_own_noise(make_moments):
+    moments, _, _ = make_moments(2, 4, sigmas=(1.0, 5.0, 5.0))
+    assert moments.total_variation == pytest.approx(np.trace(moments.outcome_moments))
+    drowned = replace(moments, outcome_moments=-np.ones(4))
+    assert drowned.total_variation == pytest.approx(5.0 * 2)
+
+
 def test_refusals_name_the_value(make_moments):
     moments, _, _ = make_moments(3, 2)
     with pytest.raises(InputError, match=r"'lasso'.*two-sided"):

@@ -57,3 +57,15 @@ def test_groups_leave_the_common_fit_only_for_a_reason():
     moved = fitted.refine(unlike, groups, fitted.fit(unlike, groups))
     np.testing.assert_array_equal(moved.gamma, [0.0, 1.0])
     np.testing.assert_allclose(moved.strength, [0.3, 1.5], rtol=0.2)
+
+
+def test_a_single_direction_cannot_leave_far():
+    groups = OutcomeGroups(
+        rotation=None, group=np.zeros(1, np.intp), weights=np.ones(1), counts=np.ones(1)
+    )
+    fitted = model(2.0, 0.3, 0.0)
+    rng = np.random.default_rng(3)
+    around = fitted.fit(energy_of(rng, 0.0, 0.3, 400, 2.0)[:, None], one_group(400))
+    weak = energy_of(rng, 0.0, 0.3, 1, 2.0)[:, None] / 30  # one outcome that looks much fainter
+    moved = fitted.refine(weak, groups, around)
+    assert around.strength[0] / 10 < moved.strength[0] < around.strength[0] / 2

@@ -109,9 +109,9 @@ def test_bins_reject_a_wrong_scale(large, factor):
     assert binned(large, factor) < 1e-9
 
 
-@pytest.mark.parametrize("sigma_bits", [4, 40])
-def test_scale_from_both_sides(small, large, sigma_bits):
-    z = small / 16.0 if sigma_bits == 4 else large
+@pytest.mark.parametrize("variance_bits", [8, 80])
+def test_scale_from_both_sides(small, large, variance_bits):
+    z = small / 16.0 if variance_bits == 8 else large
     total = float(np.sum(z**2))  # χ² with SIZE degrees of freedom (σ = 16 is continuous to 10⁻¹⁰⁰)
 
     def accepted(factor: float) -> bool:
@@ -178,22 +178,19 @@ def test_correlation_would_be_seen(large):
 
 def test_fresh_bits_have_the_law_too():
     # Not seeded: fails by chance once in 10⁹ runs.
-    z = discrete_gaussian(2_000_000, sigma_bits=40, bits=RandomBits.fresh(), label="a") * 0.5**40
+    z = discrete_gaussian(2_000_000, variance_bits=80, bits=RandomBits.fresh(), label="a") * 0.5**40
     assert binned(z, bins=400) > 1e-9
 
 
-@pytest.mark.parametrize("sigma_bits", [4, 40])
-def test_agrees_with_opendp(small, large, sigma_bits):
+@pytest.mark.parametrize("variance_bits", [8, 80])
+def test_agrees_with_opendp(small, large, variance_bits):
     # OpenDP cannot be seeded: fails by chance once in 10⁶ runs. It is slow, hence the sizes.
     pytest.importorskip("opendp")
     size = 200_000
-    theirs = (
-        discrete_gaussian(
-            size, sigma_bits=sigma_bits, bits=RandomBits.fresh(), label="a", backend="opendp"
-        )
-        * 0.5**sigma_bits
-    )
-    ours = (small[:2_000_000] / 16.0) if sigma_bits == 4 else large[:2_000_000]
+    theirs = discrete_gaussian(
+        size, variance_bits=variance_bits, bits=RandomBits.fresh(), label="a", backend="opendp"
+    ) * 0.5 ** (variance_bits // 2)
+    ours = (small[:2_000_000] / 16.0) if variance_bits == 8 else large[:2_000_000]
     edges = np.arange(-40.5, 41.5, 1.0) / 16
     table = [
         np.bincount(np.searchsorted(edges, z), minlength=edges.size + 1) for z in (ours, theirs)

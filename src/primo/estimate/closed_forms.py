@@ -1,4 +1,7 @@
-"""Estimators with a formula: ridge, as in the paper, and the filter of mathematics.md section 6."""
+"""Estimators with a formula: ridge, as in the paper, and the filter of mathematics.md section 6.
+
+Both are kept for comparison and for speed; neither is as good as the simulated filters.
+"""
 
 from __future__ import annotations
 

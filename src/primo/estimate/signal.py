@@ -3,9 +3,9 @@
 Model: in the eigenbasis of XᵀX (eigenvalues a) the coefficients of an outcome direction in group g
 are N(0, τ_g²·(a/a_max)^γ_g). γ = 0 is a flat prior on coefficients; γ < 0 puts more signal into
 faint directions of the features (at γ = −1 every direction explains as much as any other), γ > 0
-less. Both are found by maximising the likelihood of the noisy association: first one γ and one
-overall strength, then, for several groups of outcomes, a pair for each group, held near the common
-one.
+less. The likelihood of the noisy association decides: first one γ and one overall strength, whose
+prior is log-uniform in the share of variation it explains; then, for several groups of outcomes, a
+pair for each group, held near the common one. γ is the one with most evidence, τ² a posterior mean.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Signal:
 
     gamma: Floats  # (groups,)
     strength: Floats  # (groups,)
-    score: float  # log-likelihood, penalised
+    score: float  # log-evidence, with the prior of γ
 
 
 def prior_shape(truth: Floats, gamma: float) -> Floats:

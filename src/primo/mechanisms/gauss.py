@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.moments import Moments
 from primo.noise import RandomBits, add_noise
-from primo.plan import Plan
+from primo.plans import Plan
 from primo.release import Release
 
 __all__ = ["release"]

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import os
-import pickle
-import sys
 from collections import Counter
 
 import mpmath
@@ -15,13 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from primo import noise
-from primo.errors import InputError, PrivacyError
-from primo.noise import CHUNK, RandomBits, add_noise, discrete_gaussian
+from primo.noise import CHUNK, RandomBits, discrete_gaussian
+from primo.noise.sampler import (
+    Sampler,
+    Scratch,
+    _alias,
+    _below,
+    _exp_bounds,
+    _exp_series,
+    sampler_for,
+)
 
 VARIANCES = [0, 1, 2, 3, 8, 12, 79, 80, 115, 116]
-PINNED_4 = [-2, 0, -30, 8, 19, 27]
-PINNED_40 = [-84754692140, -2880752375, -2038507620645, 824889441459]
 
 
 def draw(size: int, *, seed: int = 1, variance_bits: int = 80, label: str = "test"):
@@ -29,12 +30,12 @@ def draw(size: int, *, seed: int = 1, variance_bits: int = 80, label: str = "tes
     return discrete_gaussian(size, variance_bits=variance_bits, bits=bits, label=label)
 
 
-def draw_with(sampler: noise._Sampler, size: int, *, seed: int = 1):
+def draw_with(sampler: Sampler, size: int, *, seed: int = 1):
     """Draw from tables that are not the usual ones."""
-    bits, scratch = RandomBits.seeded(seed), noise._Scratch(CHUNK)
+    bits, scratch = RandomBits.seeded(seed), Scratch(CHUNK)
     out = np.empty(size, dtype=np.int64)
     for chunk, start in enumerate(range(0, size, CHUNK)):
-        sampler.fill(out[start : start + CHUNK], bits._stream("test", chunk), scratch)
+        sampler.fill(out[start : start + CHUNK], bits.stream("test", chunk), scratch)
     return out
 
 
@@ -80,173 +81,12 @@ class ScriptedStream:
         return 1
 
 
-class TestRandomBits:
-    def test_kind_is_stated_and_cannot_be_changed(self):
-        assert RandomBits.seeded(1).reproducible
-        assert not RandomBits.fresh().reproducible
-        with pytest.raises(AttributeError):
-            RandomBits.seeded(1).reproducible = False
-
-    def test_repr_hides_the_key(self):
-        assert repr(RandomBits.fresh()) == "<RandomBits fresh>"
-        assert repr(RandomBits.seeded(5)) == "<RandomBits reproducible>"
-
-    def test_seed_gives_the_same_draws_again(self):
-        assert np.array_equal(draw(1000), draw(1000))
-
-    def test_seeds_labels_and_chunks_differ(self):
-        a = draw(2 * CHUNK)
-        others = [a[CHUNK:], draw(CHUNK, seed=2), draw(CHUNK, label="test2")]
-        for other in others:
-            assert not np.isin(a[:1000], other).any()
-
-    def test_seeds_of_any_size_and_numpy_integers(self):
-        assert np.array_equal(draw(5, seed=np.int64(7)), draw(5, seed=7))
-        assert not np.array_equal(draw(5, seed=-7), draw(5, seed=7))
-        assert not np.array_equal(draw(5, seed=2**200), draw(5, seed=7))
-        with pytest.raises(InputError, match="random_state must be an integer; got 'x'"):
-            RandomBits.seeded("x")
-
-    def test_fresh_never_repeats(self):
-        draws = [
-            discrete_gaussian(8, sigma_bits=50, bits=RandomBits.fresh(), label="a")
-            for _ in range(200)
-        ]
-        assert np.unique(draws).size == 1600
-
-    def test_streams_of_similar_names_differ(self):
-        bits = RandomBits.seeded(1)
-        names = [("a", 11), ("1:a", 1), ("", 1), ("a", 1), ("1", 11), ("é", 1), ("a:1", 1)]
-        words = {bits._stream(label, chunk).word() for label, chunk in names}
-        assert len(words) == len(names)
-
-    def test_pinned_draws(self):
-        # What a seed means is part of the format: changing it invalidates recorded experiments.
-        assert draw(6, variance_bits=8).tolist() == PINNED_4
-        assert draw(4, variance_bits=80).tolist() == PINNED_40
-
-    @pytest.mark.parametrize("bits", [RandomBits.fresh(), RandomBits.seeded(1)])
-    def test_label_is_drawn_once(self, bits):
-        discrete_gaussian(1, sigma_bits=8, bits=bits, label="gram")
-        with pytest.raises(PrivacyError, match="'gram' was already drawn"):
-            discrete_gaussian(1, sigma_bits=8, bits=bits, label="gram")
-        discrete_gaussian(1, sigma_bits=8, bits=bits, label="other")
-
-    def test_a_refused_call_does_not_use_up_the_label(self):
-        bits = RandomBits.fresh()
-        with pytest.raises(InputError):
-            discrete_gaussian(1, sigma_bits=99, bits=bits, label="a")
-        discrete_gaussian(1, sigma_bits=9, bits=bits, label="a")
-
-    def test_key_does_not_travel(self):
-        for send in (pickle.dumps, copy.copy, copy.deepcopy):
-            with pytest.raises(TypeError, match="cannot be copied or pickled"):
-                send(RandomBits.fresh())
-
-    def test_fresh_key_refuses_to_work_after_a_fork(self, monkeypatch):
-        fresh, seeded = RandomBits.fresh(), RandomBits.seeded(1)
-        monkeypatch.setattr(os, "getpid", lambda: -1)
-        with pytest.raises(PrivacyError, match="before a fork"):
-            discrete_gaussian(1, sigma_bits=8, bits=fresh, label="a")
-        discrete_gaussian(1, sigma_bits=8, bits=seeded, label="a")
-
-
-class TestInterface:
-    @pytest.mark.parametrize("size", [0, 1, 17, CHUNK - 1, CHUNK, CHUNK + 1])
-    def test_sizes(self, size):
-        got = draw(size)
-        assert got.shape == (size,)
-        assert got.dtype == np.int64
-
-    @pytest.mark.parametrize("workers", [2, 3, 16])
-    def test_workers_change_nothing(self, workers):
-        one = np.zeros(5 * CHUNK + 11, dtype=np.int64)
-        many = np.zeros_like(one)
-        add_noise(one, sigma_bits=40, bits=RandomBits.seeded(3), label="a")
-        add_noise(many, sigma_bits=40, bits=RandomBits.seeded(3), label="a", workers=workers)
-        assert np.array_equal(one, many)
-
-    def test_adds_in_place_to_any_shape(self):
-        values = np.arange(60, dtype=np.int64).reshape(3, 4, 5)
-        add_noise(values, sigma_bits=40, bits=RandomBits.seeded(1), label="test")
-        assert np.array_equal(values.ravel(), np.arange(60) + draw(60))
-
-    def test_sums_wrap(self):
-        values = np.full(100, 2**63 - 1, dtype=np.int64)
-        add_noise(values, sigma_bits=40, bits=RandomBits.seeded(1), label="test")
-        exact = [(2**63 - 1 + int(v) + 2**63) % 2**64 - 2**63 for v in draw(100)]
-        assert values.tolist() == exact
-
-    def test_two_ways_to_give_the_scale(self):
-        by_sigma = discrete_gaussian(9, sigma_bits=40, bits=RandomBits.seeded(1), label="test")
-        assert np.array_equal(by_sigma, draw(9, variance_bits=80))
-        for scale in ({}, {"sigma_bits": 4, "variance_bits": 8}):
-            with pytest.raises(InputError, match="either sigma_bits or variance_bits"):
-                discrete_gaussian(9, **scale, bits=RandomBits.seeded(1), label="test")
-
-    @pytest.mark.parametrize(
-        ("name", "value", "limit"),
-        [("sigma_bits", -1, 58), ("sigma_bits", 59, 58), ("variance_bits", 117, 116)],
-    )
-    def test_scale_out_of_range(self, name, value, limit):
-        with pytest.raises(InputError, match=rf"{name} must lie in 0\.\.{limit} .* got {value}"):
-            discrete_gaussian(9, **{name: value}, bits=RandomBits.seeded(1), label="test")
-
-    def test_bad_arguments(self):
-        good = {"sigma_bits": 8, "bits": RandomBits.seeded(1), "label": "a"}
-        values = np.zeros((4, 4), dtype=np.int64)
-        frozen = values.copy()
-        frozen.setflags(write=False)
-        for bad in (values.T[1:], values[:, ::2], frozen):
-            with pytest.raises(InputError, match="C-contiguous and writeable"):
-                add_noise(bad, **good)
-        for bad in (values.astype(np.int32), values.astype(float), values.tolist()):
-            with pytest.raises(InputError, match="int64 array"):
-                add_noise(bad, **good)
-        with pytest.raises(InputError, match="workers must be at least 1; got 0"):
-            add_noise(values, **good, workers=0)
-        with pytest.raises(InputError, match=r"sigma_bits must be an integer; got 8\.5"):
-            add_noise(values, **good | {"sigma_bits": 8.5})
-        with pytest.raises(InputError, match="size must not be negative; got -1"):
-            discrete_gaussian(-1, **good)
-        with pytest.raises(InputError, match="'numpy'; choose one of primo, opendp"):
-            add_noise(values, **good, backend="numpy")
-        assert not values.any()
-
-
-class TestOpenDP:
-    def test_draws_at_the_scale_asked_for(self):
-        pytest.importorskip("opendp")
-        for variance_bits in (8, 79, 80, 116):
-            got = discrete_gaussian(
-                2000,
-                variance_bits=variance_bits,
-                bits=RandomBits.fresh(),
-                label="a",
-                backend="opendp",
-            )
-            assert got.dtype == np.int64
-            # Not seeded; the bounds are 12 standard errors away.
-            assert 0.8 < got.std() / 2.0 ** (variance_bits / 2) < 1.2
-
-    def test_cannot_be_seeded(self):
-        with pytest.raises(InputError, match="OpenDP cannot be seeded"):
-            discrete_gaussian(
-                1, sigma_bits=4, bits=RandomBits.seeded(1), label="a", backend="opendp"
-            )
-
-    def test_missing_package_is_named(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-        with pytest.raises(InputError, match=r"pip install 'primo-dp\[opendp\]'"):
-            discrete_gaussian(1, sigma_bits=4, bits=RandomBits.fresh(), label="a", backend="opendp")
-
-
 class TestExactArithmetic:
     @settings(max_examples=200, deadline=None)
     @given(st.integers(0, 2**70), st.integers(0, 120), st.sampled_from([16, 64, 128, 300]))
     def test_exp_bounds_enclose_and_are_tight(self, numerator, shift, precision):
         numerator = min(numerator, 2000 << shift)
-        low, high = noise._exp_bounds(numerator, shift, precision)
+        low, high = _exp_bounds(numerator, shift, precision)
         with mpmath.workprec(4000):
             true = mpmath.ldexp(mpmath.exp(-mpmath.mpf(numerator) / 2**shift), precision)
             assert low <= true <= high
@@ -257,7 +97,7 @@ class TestExactArithmetic:
         for _ in range(300):
             v, prefix = int(rng.integers(0, 200)), int(rng.integers(0, 2**64, dtype=np.uint64))
             floor, span, scale = (int(x) for x in rng.integers(1, 2**40, size=3))
-            got = noise._below(
+            got = _below(
                 FixedStream([]), prefix, v=v, variance_bits=10, scale=scale, span=span, floor=floor
             )
             with mpmath.workprec(500):
@@ -273,10 +113,7 @@ class TestExactArithmetic:
         words[-1] += last * 2**40
         assert 0 <= words[-1] < 2**64
         stream = FixedStream(words[1:])
-        assert (
-            noise._below(stream, words[0], v=1, variance_bits=2, scale=2**50, span=2**50)
-            is expected
-        )
+        assert _below(stream, words[0], v=1, variance_bits=2, scale=2**50, span=2**50) is expected
         assert stream._words == []
 
     @settings(max_examples=100, deadline=None)
@@ -287,7 +124,7 @@ class TestExactArithmetic:
             st.lists(st.integers(0, n * column), min_size=n - 1, max_size=n - 1).map(sorted)
         )
         weights = [b - a for a, b in zip([0, *cuts], [*cuts, n * column], strict=True)]
-        share, other = noise._alias(weights, column)
+        share, other = _alias(weights, column)
         got = Counter()
         for k in range(n):
             assert 0 <= share[k] < column
@@ -299,7 +136,7 @@ class TestExactArithmetic:
 class TestTables:
     @pytest.mark.parametrize("variance_bits", VARIANCES)
     def test_table_masses_are_the_weights(self, variance_bits):
-        t = noise._sampler(variance_bits)
+        t = sampler_for(variance_bits)
         columns = t.cut.size
         size = 2**t.column_shift
         assert columns * size == 2**64 == sum(t.weights)
@@ -313,7 +150,7 @@ class TestTables:
 
     @pytest.mark.parametrize("variance_bits", VARIANCES)
     def test_envelope_encloses_the_target(self, variance_bits):
-        t = noise._sampler(variance_bits)
+        t = sampler_for(variance_bits)
         with mpmath.workprec(400):
             rho = [
                 t.scale
@@ -336,7 +173,7 @@ class TestTables:
 
     @pytest.mark.parametrize("variance_bits", VARIANCES)
     def test_codes_are_places_and_flags(self, variance_bits):
-        t = noise._sampler(variance_bits)
+        t = sampler_for(variance_bits)
         for entry, code in zip(t.entry.tolist(), t.code.tolist(), strict=True):
             assert (code >> 63 == 0) == (entry < t.buckets)
             if entry < 2 * t.buckets:
@@ -345,14 +182,14 @@ class TestTables:
 
     @pytest.mark.parametrize("variance_bits", VARIANCES)
     def test_every_cut_is_made_at_the_right_word(self, variance_bits):
-        t = noise._sampler(variance_bits)
+        t = sampler_for(variance_bits)
         cuts = t.cut.tolist()
         inside = [k for k, cut in enumerate(cuts) if cut > k << t.column_shift]
         choice = [*cuts, *(cuts[k] - 1 for k in inside)]
         entry = np.append(t.entry[1::2], t.entry[0::2][inside])
         out = np.empty(len(choice), dtype=np.int64)
         stream = ScriptedStream([*choice, *[0] * len(choice)])
-        rejected = t._propose(out, stream, noise._Scratch(out.size))
+        rejected = t._propose(out, stream, Scratch(out.size))
         assert np.array_equal(rejected, np.flatnonzero(entry == 2 * t.buckets + 1))
         bucket = np.where(entry == 2 * t.buckets, t.buckets, entry % t.buckets)
         kept = np.delete(np.arange(out.size), rejected)
@@ -360,30 +197,30 @@ class TestTables:
 
     @pytest.mark.parametrize(("variance_bits", "tail"), [(80, 2**-45), (79, 2**-22)])
     def test_rare_paths_are_rare(self, variance_bits, tail):
-        t = noise._sampler(variance_bits)
+        t = sampler_for(variance_bits)
         assert t.weights[2 * t.buckets] < 2**64 * tail
         assert t.band < 2**-45
         assert sum(t.low) > 0.98 * 2**64
 
     def test_tables_are_read_only(self):
-        t = noise._sampler(80)
+        t = sampler_for(80)
         for table in (t.cut, t.entry, t.code, t.floor, t.span):
             assert not table.flags.writeable
 
     def test_tail_must_begin_where_the_proof_holds(self):
         for buckets in (31, 129):
             with pytest.raises(ValueError, match="between 2τ and 8τ"):
-                noise._Sampler.build(20, fine=4, buckets=buckets)
+                Sampler.build(20, fine=4, buckets=buckets)
 
     @pytest.mark.parametrize("variance_bits", [6, 7, 8, 12, 79, 80, 115, 116])
     def test_float_comparison_keeps_its_proven_error(self, variance_bits):
-        t = noise._sampler(variance_bits)
+        t = sampler_for(variance_bits)
         rng = np.random.default_rng(1)
         step = t.place_bits
         bucket = np.append(rng.integers(0, t.buckets, 300), [0, t.buckets - 1])
         place = np.append(rng.integers(0, 2**step, 300), [2**step - 1] * 2)
         y, z = (place + 1) * 0.5**t.unit_bits, bucket * 0.5 ** (t.unit_bits - step)
-        series = noise._exp_series(y * (z + 0.5 * y) * 0.5 ** (variance_bits % 2))
+        series = _exp_series(y * (z + 0.5 * y) * 0.5 ** (variance_bits % 2))
         with mpmath.workprec(300):
             for i, r, got in zip(bucket.tolist(), place.tolist(), series, strict=True):
                 v, start = (i << step) + r + 1, i << step
@@ -420,21 +257,21 @@ class TestLaw:
     @pytest.mark.parametrize("variance_bits", [8, 9, 79, 80, 116])
     def test_float_decisions_are_the_exact_decisions(self, variance_bits):
         # With the band wide open every wedge is decided in exact arithmetic, from the same bits.
-        exact = noise._Sampler.build(variance_bits, band=10.0)
-        usual = noise._Sampler.build(variance_bits)
+        exact = Sampler.build(variance_bits, band=10.0)
+        usual = Sampler.build(variance_bits)
         assert np.array_equal(draw_with(exact, 40_000), draw_with(usual, 40_000))
 
     @pytest.mark.parametrize("variance_bits", [7, 8])
     @pytest.mark.parametrize("fine", [2, 3])
     def test_early_tail_and_coarse_buckets_have_the_same_law(self, variance_bits, fine):
-        sampler = noise._Sampler.build(variance_bits, fine=fine, buckets=2 ** (fine + 1), band=0.01)
+        sampler = Sampler.build(variance_bits, fine=fine, buckets=2 ** (fine + 1), band=0.01)
         draws = draw_with(sampler, 60_000)
         assert (np.abs(draws) > 2 * 2**sampler.unit_bits).mean() > 0.03
         assert p_value(draws, variance_bits) > 0.001
 
     @pytest.mark.parametrize("variance_bits", [79, 80])
     def test_early_tail_at_a_large_scale(self, variance_bits):
-        sampler = noise._Sampler.build(variance_bits, buckets=128)  # from 2τ on
+        sampler = Sampler.build(variance_bits, buckets=128)  # from 2τ on
         z = draw_with(sampler, 100_000) / 2.0 ** (variance_bits / 2)
         edges = np.array([-3, -2.5, -2.2, -2, -1.7, -1.4, 0, 1.4, 1.7, 2, 2.2, 2.5, 3])
         p = np.diff([0, *(float(mpmath.ncdf(e)) for e in edges), 1])
@@ -443,7 +280,7 @@ class TestLaw:
         assert chi2.sf(statistic, p.size - 1) > 0.001
 
     def test_tail_values_cover_both_signs_and_wrap_into_int64(self):
-        t = noise._sampler(116)
+        t = sampler_for(116)
         start = t.buckets << t.place_bits
         # Block 0, place 5; a uniform of zero is always accepted.
         assert t._tail(5, FixedStream([1, 0])) == start + 5

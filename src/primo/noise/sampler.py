@@ -1,4 +1,4 @@
-"""The exact discrete Gaussian, from cryptographic bits; the only module that samples.
+"""The exact discrete Gaussian: integer tables, and decisions that no rounding error can turn.
 
 Guarantee: given uniform bits, the draws are independent and each is v with probability exactly
 proportional to ρ(v) = exp(−v²/2σ²) over *all* integers, σ² = 2**variance_bits (Canonne, Kamath and
@@ -29,123 +29,29 @@ seeded draw is the same on every machine. Time depends on the noise alone, never
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import math
-import operator
-import os
-import secrets
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NoReturn, Self
+from typing import Self
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from primo.errors import InputError, PrivacyError
+from primo.noise.bits import SLACK, Stream, Words
 
-__all__ = ["BACKENDS", "CHUNK", "MAX_VARIANCE_BITS", "RandomBits", "add_noise", "discrete_gaussian"]
+__all__ = ["Sampler", "Scratch", "sampler_for"]
 
-BACKENDS = ("primo", "opendp")
-CHUNK = (
-    2**16
-)  # draws per stream; part of what a seed means, so it never depends on memory or threads
-MAX_VARIANCE_BITS = 116  # keeps 32σ inside int64
-
-_Words = NDArray[np.uint64]
-
-_ZEROS = memoryview(bytes(16 * CHUNK))  # CTR mode turns zeros into key stream
-_SLACK = 2  # words; cryptography before 43 wants a spare block behind the output
 _FLAG = 1 << 63  # marks an entry that is not accepted at once
 _TERMS = 12  # of the Taylor series of exp(−δ) in the float comparison
 _PRECISION = 128  # bits, for the table
 
 
-class RandomBits:
-    """The key of one release, from which every stream of its noise is derived.
-
-    A stream belongs to a label and a chunk number and has an AES key of its own, HMAC-SHA256(key,
-    chunk, label), so chunks may be drawn in any order and by any thread. A label can be drawn once:
-    a second time would repeat the noise, which then cancels out of a difference. For the same
-    reason a fresh key refuses to work in a forked process, to be copied and to be pickled.
-    """
-
-    __slots__ = ("_key", "_lock", "_pid", "_reproducible", "_used")
-
-    def __init__(self, key: bytes, *, reproducible: bool) -> None:
-        self._key = key
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
-        self._used: set[str] = set()
-        self._reproducible = reproducible
-
-    @classmethod
-    def fresh(cls) -> Self:
-        """Draw a 256-bit key from the operating system; the only choice for a release."""
-        return cls(secrets.token_bytes(32), reproducible=False)
-
-    @classmethod
-    def seeded(cls, random_state: int) -> Self:
-        """Derive the key from a seed: for tests and experiments, whoever knows it sees through."""
-        seed = _integer("random_state", random_state)
-        return cls(hashlib.sha256(b"primo.noise/seed/1:%d" % seed).digest(), reproducible=True)
-
-    @property
-    def reproducible(self) -> bool:
-        """Whether the noise can be drawn again from a seed; a release must say so."""
-        return self._reproducible
-
-    def __repr__(self) -> str:
-        return f"<RandomBits {'reproducible' if self.reproducible else 'fresh'}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("RandomBits cannot be copied or pickled: two holders would repeat noise")
-
-    def _claim(self, label: str) -> None:
-        if not self.reproducible and os.getpid() != self._pid:
-            raise PrivacyError(
-                "these random bits were drawn before a fork and would repeat the parent's noise; "
-                "call RandomBits.fresh() in the process that draws"
-            )
-        with self._lock:
-            if label in self._used:
-                raise PrivacyError(
-                    f"noise labelled {label!r} was already drawn from these random bits and would "
-                    "repeat; use another label, or new bits for another release"
-                )
-            self._used.add(label)
-
-    def _stream(self, label: str, chunk: int) -> _Stream:
-        text = label.encode()
-        message = b"primo.noise/stream/1:%d:%d:%b" % (chunk, len(text), text)
-        return _Stream(hmac.digest(self._key, message, "sha256"))
-
-
-class _Stream:
-    """Uniform 64-bit words: AES-256-CTR under a key that no other stream has."""
-
-    def __init__(self, key: bytes) -> None:
-        self._cipher = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
-
-    def words(self, count: int, buffer: _Words | None = None) -> _Words:
-        if buffer is None:
-            buffer = np.empty(count + _SLACK, dtype="<u8")
-        self._cipher.update_into(_ZEROS[: 8 * count], buffer.view(np.uint8).data)
-        return buffer[:count].astype(np.uint64, copy=False)
-
-    def word(self) -> int:
-        return int(self.words(1)[0])
-
-
-class _Scratch:
+class Scratch:
     """The working memory of one thread, about 2.6 MB, reused from chunk to chunk."""
 
     def __init__(self, length: int) -> None:
-        self.words = np.empty(2 * length + _SLACK, dtype="<u8")
+        self.words = np.empty(2 * length + SLACK, dtype="<u8")
         self.column = np.empty(length, dtype=np.int64)
         self.code = np.empty(length, dtype=np.uint64)
         self.second = np.empty(length, dtype=np.bool_)
@@ -179,7 +85,7 @@ def _exp_bounds(numerator: int, shift: int, precision: int) -> tuple[int, int]:
 
 
 def _below(
-    stream: _Stream,
+    stream: Stream,
     prefix: int,
     *,
     v: int,
@@ -206,7 +112,7 @@ def _below(
 
 
 def _exp_series(delta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Approximate exp(−δ) with IEEE +, −, × only; `_Sampler._proven_error` bounds the error."""
+    """Approximate exp(−δ) with IEEE +, −, × only; `Sampler._proven_error` bounds the error."""
     series = np.ones_like(delta)
     for n in range(_TERMS, 0, -1):
         series = 1.0 - delta * (1.0 / n) * series
@@ -234,7 +140,7 @@ def _alias(weights: list[int], column: int) -> tuple[list[int], list[int]]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Sampler:
+class Sampler:
     """Read-only tables for one σ. Entries: M floors, M wedges, the tail, rejection, unused."""
 
     variance_bits: int  # σ² = 2**variance_bits
@@ -246,9 +152,9 @@ class _Sampler:
     high: tuple[int, ...]  # (M + 1,) W, and last H
     weights: tuple[int, ...]  # one per entry, zeros behind, adding up to 2**64
     column_shift: int  # the bits of a choosing word above this one number its column
-    cut: _Words  # (columns,) a choosing word from here on takes the column's second entry
+    cut: Words  # (columns,) a choosing word from here on takes the column's second entry
     entry: NDArray[np.intp]  # (2·columns,) first and second entry of each column
-    code: _Words  # (2·columns,) smallest magnitude of the entry, flagged unless it is a floor
+    code: Words  # (2·columns,) smallest magnitude of the entry, flagged unless it is a floor
     floor: NDArray[np.float64]  # (M,) R_i/(c·ρ(iw))
     span: NDArray[np.float64]  # (M,) (W_i − R_i)/(c·ρ(iw))
     band: float  # proven error of the float comparison
@@ -317,7 +223,7 @@ class _Sampler:
         d = width * (reach + width)
         return 2.0**-46 * (1 + d) * math.exp(2 * d) + d ** (_TERMS + 1) / math.factorial(_TERMS + 1)
 
-    def fill(self, out: NDArray[np.int64], stream: _Stream, scratch: _Scratch) -> None:
+    def fill(self, out: NDArray[np.int64], stream: Stream, scratch: Scratch) -> None:
         """Overwrite `out`, of at most CHUNK places, with independent draws."""
         rejected = self._propose(out, stream, scratch)
         while rejected.size:
@@ -327,15 +233,13 @@ class _Sampler:
             rejected = rejected[still]
 
     def _propose(
-        self, out: NDArray[np.int64], stream: _Stream, scratch: _Scratch
+        self, out: NDArray[np.int64], stream: Stream, scratch: Scratch
     ) -> NDArray[np.intp]:
         """Make one proposal for every place of `out`; return the places where it was rejected."""
         n = out.size
         words = stream.words(2 * n, scratch.words)
-        choice, body = (
-            words[:n],
-            words[n:],
-        )  # body: sign in the top bit, place in the bucket in the low ones
+        # The body has the sign in the top bit and the place in the bucket in the low ones.
+        choice, body = words[:n], words[n:]
         column, code, second = scratch.column[:n], scratch.code[:n], scratch.second[:n]
         magnitude = code.view(np.int64)
 
@@ -365,7 +269,7 @@ class _Sampler:
         return slow[~accepted]
 
     def _accept_wedge(
-        self, bucket: NDArray[np.intp], body: _Words, stream: _Stream
+        self, bucket: NDArray[np.intp], body: Words, stream: Stream
     ) -> NDArray[np.bool_]:
         """Decide R + (W − R)·U < c·ρ(v) for wedge proposals, both sides divided by c·ρ(iw).
 
@@ -394,7 +298,7 @@ class _Sampler:
             )
         return accepted
 
-    def _tail(self, body: int, stream: _Stream) -> int | None:
+    def _tail(self, body: int, stream: Stream) -> int | None:
         """Finish a tail proposal in Python integers: the value, or None for a rejection."""
         block = 0
         while (word := stream.word()) == 0:
@@ -414,140 +318,4 @@ class _Sampler:
         return (~m if negative else m) if accepted else None
 
 
-_sampler = lru_cache(maxsize=64)(_Sampler.build)
-
-
-def discrete_gaussian(
-    size: int,
-    *,
-    sigma_bits: int | None = None,
-    variance_bits: int | None = None,
-    bits: RandomBits,
-    label: str,
-    backend: str = "primo",
-) -> NDArray[np.int64]:
-    """Draw `size` independent values of the discrete Gaussian.
-
-    The draws are those that `add_noise` would add to zeros; scale, guarantee and cost are there.
-    """
-    if (size := _integer("size", size)) < 0:
-        raise InputError(f"size must not be negative; got {size}")
-    scale = _variance_bits(sigma_bits, variance_bits)
-    values = np.zeros(size, dtype=np.int64)
-    add_noise(values, variance_bits=scale, bits=bits, label=label, backend=backend)
-    return values
-
-
-def add_noise(
-    values: NDArray[np.int64],
-    *,
-    sigma_bits: int | None = None,
-    variance_bits: int | None = None,
-    bits: RandomBits,
-    label: str,
-    backend: str = "primo",
-    workers: int = 1,
-) -> None:
-    """Add discrete Gaussian noise to an array, in place.
-
-    Parameters
-    ----------
-    values
-        C-contiguous int64 array of any shape. After an interrupted call some entries have noise
-        and some have not: throw the array away.
-    sigma_bits, variance_bits
-        The scale, one of the two: σ = 2**sigma_bits (0 to 58) or σ² = 2**variance_bits (0 to 116;
-        odd ones serve off-diagonal entries, which take half the variance of the diagonal).
-    bits
-        The key of this release.
-    label
-        Names the noise; each label can be drawn once from `bits`.
-    backend
-        "primo", or "opendp" for OpenDP's sampler: hundreds of times slower, never seeded.
-    workers
-        Threads. The result is the same for any number. OpenDP's sampler uses one.
-
-    Notes
-    -----
-    Guarantee: the noise has exactly the law stated at the top of the module if the bits are
-    uniform. Sums wrap modulo 2⁶⁴. That is post-processing of the exact sum, so it can spoil numbers
-    but not privacy, whereas a test for overflow would tell about the data. The plan leaves room:
-    |value| + 32σ < 2⁶³ (noise beyond 32σ has probability 2⁻⁷³⁸).
-    Cost: O(size), and a few MB for each worker.
-    """
-    scale, workers = _variance_bits(sigma_bits, variance_bits), _integer("workers", workers)
-    if workers < 1:
-        raise InputError(f"workers must be at least 1; got {workers}")
-    if backend not in BACKENDS:
-        raise InputError(f"unknown noise backend {backend!r}; choose one of {', '.join(BACKENDS)}")
-    if not isinstance(values, np.ndarray) or values.dtype != np.int64:
-        raise InputError("noise is added in place to an int64 array; convert the values first")
-    if not (values.flags.c_contiguous and values.flags.writeable):
-        raise InputError("noise is added in place: the array must be C-contiguous and writeable")
-    flat = values.reshape(-1)
-    if backend == "opendp":
-        _add_opendp(flat, variance_bits=scale, bits=bits, label=label)
-        return
-    bits._claim(label)
-    sampler = _sampler(scale)
-    chunks = -(-flat.size // CHUNK)
-
-    def run(first: int) -> None:
-        scratch = _Scratch(min(CHUNK, flat.size))
-        for chunk in range(first, chunks, workers):
-            part = flat[chunk * CHUNK : (chunk + 1) * CHUNK]
-            noise = scratch.noise[: part.size]
-            sampler.fill(noise, bits._stream(label, chunk), scratch)
-            part += noise
-
-    if workers == 1 or chunks <= 1:
-        for first in range(min(workers, chunks)):
-            run(first)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(run, range(min(workers, chunks))))
-
-
-def _add_opendp(
-    flat: NDArray[np.int64], *, variance_bits: int, bits: RandomBits, label: str
-) -> None:
-    """Add noise that OpenDP draws with its own generator; `bits` only guards the label."""
-    if bits.reproducible:
-        raise InputError(
-            "OpenDP cannot be seeded; use fresh random bits, or backend='primo' with a seed"
-        )
-    try:
-        import opendp.prelude as dp
-    except ImportError as error:
-        raise InputError(
-            "backend 'opendp' needs OpenDP: pip install 'primo-dp[opendp]', or use backend 'primo'"
-        ) from error
-    bits._claim(label)
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-    unit_bits, odd = divmod(variance_bits, 2)
-    sigma = math.ldexp(math.sqrt(1 + odd), unit_bits)  # float64's √2 is above √2: never less noise
-    measure: Any = dp.m.make_gaussian(*space, scale=sigma)
-    for start in range(0, flat.size, CHUNK):
-        part = flat[start : start + CHUNK]
-        part += np.array(measure([0] * part.size), dtype=np.int64)
-
-
-def _variance_bits(sigma_bits: int | None, variance_bits: int | None) -> int:
-    if (sigma_bits is None) == (variance_bits is None):
-        raise InputError("give the noise scale once: either sigma_bits or variance_bits")
-    name, factor = ("sigma_bits", 2) if variance_bits is None else ("variance_bits", 1)
-    got = _integer(name, sigma_bits if variance_bits is None else variance_bits)
-    if not 0 <= factor * got <= MAX_VARIANCE_BITS:
-        raise InputError(
-            f"{name} must lie in 0..{MAX_VARIANCE_BITS // factor} so that noise fits int64; "
-            f"got {got}; use a coarser output step"
-        )
-    return factor * got
-
-
-def _integer(name: str, value: object) -> int:
-    try:
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise InputError(f"{name} must be an integer; got {value!r}") from None
+sampler_for = lru_cache(maxsize=64)(Sampler.build)

@@ -1,0 +1,100 @@
+"""Speed and memory, printed as ratios measured in one run (`make bench`)."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import primo
+from benchmarks.bench_noise import main as noise
+
+CASES = {"wide": (5008, 25, 10_000), "tall": (100_000, 500, 100)}
+TARGETS = {
+    ("wide", "Ridge"): 1.0,
+    ("wide", "bare products"): 3.0,
+    ("tall", "Ridge"): 1.5,
+}
+
+
+def arrays(case: str) -> tuple[np.ndarray, np.ndarray]:
+    n, d, l = CASES[case]  # noqa: E741
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(n, d)), np.empty((n, l))
+    np.matmul(x, rng.normal(size=(d, l)) / np.sqrt(d), out=y)  # no copy that would hide a peak
+    for row in y:
+        row += rng.normal(size=l)
+    return x, y
+
+
+def model(case: str) -> primo.PrimoRegressor:
+    _, d, l = CASES[case]  # noqa: E741
+    return primo.PrimoRegressor(
+        5, 1e-8, feature_bounds=1.2 * d**0.5, outcome_bounds=1.5 * l**0.5 + 1
+    )
+
+
+def median_time(work: Callable[[], object], repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def speed(case: str, repeats: int) -> None:
+    from sklearn.linear_model import Ridge
+
+    x, y = arrays(case)
+    jobs: dict[str, Callable[[], object]] = {
+        "primo": lambda: model(case).fit(x, y),
+        "bare products": lambda: (x.T @ x, x.T @ y),
+        "Ridge": lambda: Ridge().fit(x, y),
+    }
+    for job in jobs.values():
+        job()  # the first call loads libraries and builds tables
+    times = {name: median_time(job, repeats) for name, job in jobs.items()}
+    n, d, l = CASES[case]  # noqa: E741
+    for peer in ("Ridge", "bare products"):
+        target = TARGETS.get((case, peer))
+        print(
+            f"fit: n={n} d={d} l={l}: primo takes {times['primo'] / times[peer]:.2f} x {peer}"
+            + (f" (target {target:g})" if target else "")
+        )
+
+
+def memory(case: str) -> None:
+    """Print the peak beyond inputs and outputs; run in a process of its own."""
+    x, y = arrays(case)
+    model(case).fit(x[:64], y[:64])  # libraries, tables and BLAS buffers
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    fitted = model(case).fit(x, y)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    release = fitted.release_
+    outputs = (fitted.coef_, release.covariance, release.association, release.outcome_moments)
+    extra = (after - before) * 1024 - sum(array.nbytes for array in outputs)
+    n, d, l = CASES[case]  # noqa: E741
+    print(
+        f"memory: n={n} d={d} l={l}: {max(0, extra) / 2**20:.0f} MB beyond inputs and outputs "
+        "(target 300 MB)"
+    )
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--memory"]:
+        memory(sys.argv[2])
+        return
+    noise()
+    for case, repeats in (("wide", 9), ("tall", 3)):
+        speed(case, repeats)
+    for case in CASES:
+        subprocess.run([sys.executable, "-m", "benchmarks.speed", "--memory", case], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Uniform bits for the noise: the key of a release and the AES streams derived from it."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import operator
+import os
+import secrets
+import threading
+from typing import NoReturn, Self
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+from primo.errors import InputError, PrivacyError
+
+__all__ = ["CHUNK", "SLACK", "RandomBits", "Stream", "Words", "integer"]
+
+# Draws per stream; part of what a seed means, so it never depends on memory or threads.
+CHUNK = 2**16
+SLACK = 2  # words; cryptography before 43 wants a spare block behind the output
+
+Words = NDArray[np.uint64]
+
+_ZEROS = memoryview(bytes(16 * CHUNK))  # CTR mode turns zeros into key stream
+
+
+class RandomBits:
+    """The key of one release, from which every stream of its noise is derived.
+
+    A stream belongs to a label and a chunk number and has an AES key of its own, HMAC-SHA256(key,
+    chunk, label), so chunks may be drawn in any order and by any thread. A label can be drawn once:
+    a second time would repeat the noise, which then cancels out of a difference. For the same
+    reason a fresh key refuses to work in a forked process, to be copied and to be pickled.
+    """
+
+    __slots__ = ("_key", "_lock", "_pid", "_reproducible", "_used")
+
+    def __init__(self, key: bytes, *, reproducible: bool) -> None:
+        self._key = key
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._used: set[str] = set()
+        self._reproducible = reproducible
+
+    @classmethod
+    def fresh(cls) -> Self:
+        """Draw a 256-bit key from the operating system; the only choice for a release."""
+        return cls(secrets.token_bytes(32), reproducible=False)
+
+    @classmethod
+    def seeded(cls, random_state: int) -> Self:
+        """Derive the key from a seed: for tests and experiments, whoever knows it sees through."""
+        seed = integer("random_state", random_state)
+        return cls(hashlib.sha256(b"primo.noise/seed/1:%d" % seed).digest(), reproducible=True)
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether the noise can be drawn again from a seed; a release must say so."""
+        return self._reproducible
+
+    def __repr__(self) -> str:
+        return f"<RandomBits {'reproducible' if self.reproducible else 'fresh'}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("RandomBits cannot be copied or pickled: two holders would repeat noise")
+
+    def claim(self, label: str) -> None:
+        """Take a label for good, or refuse; comes before the first stream of the label."""
+        if not self.reproducible and os.getpid() != self._pid:
+            raise PrivacyError(
+                "these random bits were drawn before a fork and would repeat the parent's noise; "
+                "call RandomBits.fresh() in the process that draws"
+            )
+        with self._lock:
+            if label in self._used:
+                raise PrivacyError(
+                    f"noise labelled {label!r} was already drawn from these random bits and would "
+                    "repeat; use another label, or new bits for another release"
+                )
+            self._used.add(label)
+
+    def stream(self, label: str, chunk: int) -> Stream:
+        """Start the stream of a chunk of a claimed label, always from its beginning."""
+        text = label.encode()
+        message = b"primo.noise/stream/1:%d:%d:%b" % (chunk, len(text), text)
+        return Stream(hmac.digest(self._key, message, "sha256"))
+
+
+class Stream:
+    """Uniform 64-bit words: AES-256-CTR under a key that no other stream has."""
+
+    def __init__(self, key: bytes) -> None:
+        self._cipher = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+
+    def words(self, count: int, buffer: Words | None = None) -> Words:
+        """Draw the next words; a buffer has SLACK places more and is overwritten."""
+        if buffer is None:
+            buffer = np.empty(count + SLACK, dtype="<u8")
+        self._cipher.update_into(_ZEROS[: 8 * count], buffer.view(np.uint8).data)
+        return buffer[:count].astype(np.uint64, copy=False)
+
+    def word(self) -> int:
+        """Draw the next word."""
+        return int(self.words(1)[0])
+
+
+def integer(name: str, value: object) -> int:
+    """Check that an argument is an integer, NumPy's included."""
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(f"{name} must be an integer; got {value!r}") from None

@@ -1,0 +1,39 @@
+"""The other backend: discrete Gaussian noise from OpenDP's sampler."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.errors import InputError
+from primo.noise.bits import CHUNK, RandomBits
+
+__all__ = ["add_opendp"]
+
+
+def add_opendp(
+    flat: NDArray[np.int64], *, variance_bits: int, bits: RandomBits, label: str
+) -> None:
+    """Add noise that OpenDP draws with its own generator; `bits` only guards the label."""
+    if bits.reproducible:
+        raise InputError(
+            "OpenDP cannot be seeded; use fresh random bits, or backend='primo' with a seed"
+        )
+    try:
+        import opendp.prelude as dp
+    except ImportError as error:
+        raise InputError(
+            "backend 'opendp' needs OpenDP: pip install 'primo-dp[opendp]', or use backend 'primo'"
+        ) from error
+    bits.claim(label)
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+    unit_bits, odd = divmod(variance_bits, 2)
+    sigma = math.ldexp(math.sqrt(1 + odd), unit_bits)  # float64's √2 is above √2: never less noise
+    measure: Any = dp.m.make_gaussian(*space, scale=sigma)
+    for start in range(0, flat.size, CHUNK):
+        part = flat[start : start + CHUNK]
+        part += np.array(measure([0] * part.size), dtype=np.int64)
