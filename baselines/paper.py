@@ -43,4 +43,5 @@ def reuse_cov_gauss(
     upper = np.triu(rng.normal(scale=half * math.sqrt(2) * feature_norm**2, size=(d, d)))
     noisy = covariance + upper + np.triu(upper, 1).T + ridge * np.eye(d)
     scale = half * 2 * feature_norm * outcome_norm
-    return np.linalg.solve(noisy, association + rng.normal(scale=scale, size=association.shape))
+    noise = rng.normal(scale=scale, size=association.shape)
+    return np.asarray(np.linalg.solve(noisy, association + noise), dtype=np.float64)

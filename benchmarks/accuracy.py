@@ -50,7 +50,7 @@ class Draw:
     feature_norm: float
     outcome_norm: float
     d: int
-    l: int  # noqa: E741
+    l: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class Truth:
 
 def truth_of(draw: Draw) -> tuple[Truth, Matrix]:
     """Return the exact moments, and the association of the rows clipped to the bounds."""
-    d, l = draw.d, draw.l  # noqa: E741
+    d, l = draw.d, draw.l
     association, clipped = np.zeros((d, l)), np.zeros((d, l))
     sums, squares = np.zeros(l), 0.0
     for block in draw.source.blocks(256):
@@ -98,7 +98,8 @@ def truth_of(draw: Draw) -> tuple[Truth, Matrix]:
 
 def shortened(rows: Matrix, norm: float) -> Matrix:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows * np.minimum(1.0, norm / np.maximum(lengths, 1e-300))
+    cut: Matrix = rows * np.minimum(1.0, norm / np.maximum(lengths, 1e-300))
+    return cut
 
 
 def oracle(truth: Truth, clipped: Matrix, sigma: float, rng: np.random.Generator) -> Matrix:
@@ -108,7 +109,8 @@ def oracle(truth: Truth, clipped: Matrix, sigma: float, rng: np.random.Generator
     noisy = vectors.T @ (clipped + rng.normal(scale=sigma, size=clipped.shape))
     signal = np.sum((vectors.T @ truth.association) ** 2, axis=1)  # Σ_j (a_i·w_ij)²
     keep = signal / (signal + clipped.shape[1] * sigma**2)
-    return vectors @ ((keep / values)[:, None] * noisy)
+    slopes: Matrix = vectors @ ((keep / values)[:, None] * noisy)
+    return slopes
 
 
 def run(draw: Draw, rng: np.random.Generator) -> dict[str, float]:
@@ -134,7 +136,8 @@ def run(draw: Draw, rng: np.random.Generator) -> dict[str, float]:
         made = coefficients(release, estimator=estimator, ridge_lambda=ridge_lambda)
         return truth.r_squared(made.slopes)
 
-    least_squares = np.linalg.lstsq(truth.covariance, truth.association, rcond=None)[0]
+    solution = np.linalg.lstsq(truth.covariance, truth.association, rcond=None)[0]
+    least_squares = solution.astype(np.float64)
     unit = np.sqrt(draw.d / 2) * plan.covariance_sigma
     return {
         "OLS": truth.r_squared(least_squares),
@@ -148,7 +151,7 @@ def run(draw: Draw, rng: np.random.Generator) -> dict[str, float]:
     }
 
 
-def paper_outcomes(features: Matrix, l: int, rng: np.random.Generator, *, norm: float) -> Draw:  # noqa: E741
+def paper_outcomes(features: Matrix, l: int, rng: np.random.Generator, *, norm: float) -> Draw:
     """Outcomes of the paper's model: θ ~ N(0, I/√d), unit noise, drawn while they are read."""
     d = features.shape[1]
     theta = rng.normal(size=(d, l)) / d**0.25
@@ -160,14 +163,14 @@ def streamed(
     features: Matrix, theta: Matrix, norm: float, outcome_norm: float, rng: np.random.Generator
 ) -> Draw:
     source = StreamedOutcomes(features=features, theta=theta, seed=int(rng.integers(2**31)))
-    d, l = theta.shape  # noqa: E741
+    d, l = theta.shape
     return Draw(
         source=source, features=features, feature_norm=norm, outcome_norm=outcome_norm, d=d, l=l
     )
 
 
 def haplotype_cell(
-    haplotypes: Haplotypes, label: str, d: int, l: int, runs: int, share: float | None  # noqa: E741
+    haplotypes: Haplotypes, label: str, d: int, l: int, runs: int, share: float | None
 ) -> Cell:
     def draw(rng: np.random.Generator) -> Draw:
         snps = rng.choice(haplotypes.cohort.shape[1], size=d, replace=False)
@@ -209,7 +212,7 @@ def soybean_cell(d: int, runs: int, share: float | None) -> Cell:
     )
 
 
-def mnist_cell(l: int, runs: int) -> Cell:  # noqa: E741
+def mnist_cell(l: int, runs: int) -> Cell:
     def draw(rng: np.random.Generator) -> Draw:
         pixels = mnist_digits(5000, rng)
         features = pixels - pixels.mean(axis=0)
@@ -224,21 +227,21 @@ def mnist_cell(l: int, runs: int) -> Cell:  # noqa: E741
 
 def cells(runs: int) -> Iterator[Cell]:
     simulated = simulate_haplotypes()
-    for l, share in ((1, 0.93), (11, 0.93), (101, 0.95), (1001, 0.95), (10_000, 0.95)):  # noqa: E741
+    for l, share in ((1, 0.93), (11, 0.93), (101, 0.95), (1001, 0.95), (10_000, 0.95)):
         yield haplotype_cell(simulated, "simulated", 25, l, runs * (10 if l == 1 else 1), share)
     yield haplotype_cell(simulated, "simulated", 25, 100_000, max(2, runs // 3), None)
-    for l in (1, 101):  # noqa: E741
+    for l in (1, 101):
         yield haplotype_cell(simulated, "simulated", 200, l, runs, None)
     if not SHARED.exists():
         print(f"real data not found at {SHARED}: only simulated cells are run")
         return
     real = kg_haplotypes()
     kg = Haplotypes(cohort=real, panel=real)
-    for l, share in ((11, 0.93), (101, 0.95), (1001, 0.95)):  # noqa: E741
+    for l, share in ((11, 0.93), (101, 0.95), (1001, 0.95)):
         yield haplotype_cell(kg, "1000 Genomes", 25, l, runs, share)
     for d, wanted in ((25, None), (100, 1.1), (400, None)):
         yield soybean_cell(d, runs, wanted)
-    for l in (1, 11, 101):  # noqa: E741
+    for l in (1, 11, 101):
         yield mnist_cell(l, max(2, runs // 2))
 
 

@@ -22,7 +22,7 @@ TARGETS = {
 
 
 def arrays(case: str) -> tuple[np.ndarray, np.ndarray]:
-    n, d, l = CASES[case]  # noqa: E741
+    n, d, l = CASES[case]
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(n, d)), np.empty((n, l))
     np.matmul(x, rng.normal(size=(d, l)) / np.sqrt(d), out=y)  # no copy that would hide a peak
@@ -32,7 +32,7 @@ def arrays(case: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def model(case: str) -> primo.PrimoRegressor:
-    _, d, l = CASES[case]  # noqa: E741
+    _, d, l = CASES[case]
     return primo.PrimoRegressor(
         5, 1e-8, feature_bounds=1.2 * d**0.5, outcome_bounds=1.5 * l**0.5 + 1
     )
@@ -59,7 +59,7 @@ def speed(case: str, repeats: int) -> None:
     for job in jobs.values():
         job()  # the first call loads libraries and builds tables
     times = {name: median_time(job, repeats) for name, job in jobs.items()}
-    n, d, l = CASES[case]  # noqa: E741
+    n, d, l = CASES[case]
     for peer in ("Ridge", "bare products"):
         target = TARGETS.get((case, peer))
         print(
@@ -78,7 +78,7 @@ def memory(case: str) -> None:
     release = fitted.release_
     outputs = (fitted.coef_, release.covariance, release.association, release.outcome_moments)
     extra = (after - before) * 1024 - sum(array.nbytes for array in outputs)
-    n, d, l = CASES[case]  # noqa: E741
+    n, d, l = CASES[case]
     print(
         f"memory: n={n} d={d} l={l}: {max(0, extra) / 2**20:.0f} MB beyond inputs and outputs "
         "(target 300 MB)"

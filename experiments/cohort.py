@@ -55,9 +55,7 @@ def simulate_haplotypes(
         time=t_split, populations=["AFR", "OOA"], rate=25e-5
     )
     demography.add_population_split(time=t_out, derived=["OOA", "AFR"], ancestral="ANC")
-    demography.add_population_parameters_change(
-        time=t_ancient, population="ANC", initial_size=7300
-    )
+    demography.add_population_parameters_change(time=t_ancient, population="ANC", initial_size=7300)
     people = [(n + panel) // 6 + (i < (n + panel) // 2 % 3) for i in range(3)]
     trees = msprime.sim_ancestry(
         samples=dict(zip(("AFR", "EUR", "EAS"), people, strict=True)),
@@ -87,7 +85,7 @@ class Cohort:
     outcome_bounds: primo.Bounds
 
 
-def draw_cohort(haplotypes: Haplotypes, *, d: int, l: int, rng: np.random.Generator) -> Cohort:  # noqa: E741
+def draw_cohort(haplotypes: Haplotypes, *, d: int, l: int, rng: np.random.Generator) -> Cohort:
     """Pick d SNPs at random and draw l outcomes: θ ~ N(0, I/√d), y = θ·x + N(0, 1) (the paper).
 
     Features are centred by the allele frequencies of the public panel and bounded by its longest

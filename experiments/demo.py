@@ -30,13 +30,14 @@ def r_squared(cohort: Cohort, predicted: Matrix) -> float:
 def least_squares(cohort: Cohort) -> Matrix:
     """Predict with ordinary least squares, without any privacy."""
     design = np.column_stack([cohort.features, np.ones(len(cohort.features))])
-    solution: Matrix = np.linalg.lstsq(design, cohort.outcomes, rcond=None)[0]
-    return design @ solution
+    solution = np.linalg.lstsq(design, cohort.outcomes, rcond=None)[0]
+    return np.asarray(design @ solution, dtype=np.float64)
 
 
 def paper(cohort: Cohort, delta: float, rng: np.random.Generator) -> Matrix:
     """Predict with the paper's ReuseCovGauss at the same true budget."""
-    features = shortened(cohort.features - np.asarray(cohort.feature_bounds.centre), cohort.feature_bounds)
+    centred = np.asarray(cohort.features - np.asarray(cohort.feature_bounds.centre), np.float64)
+    features = shortened(centred, cohort.feature_bounds)
     outcomes = shortened(cohort.outcomes, cohort.outcome_bounds)
     coefficients = reuse_cov_gauss(
         features.T @ features,
@@ -47,13 +48,14 @@ def paper(cohort: Cohort, delta: float, rng: np.random.Generator) -> Matrix:
         delta=delta,
         rng=rng,
     )
-    return (cohort.features - np.asarray(cohort.feature_bounds.centre)) @ coefficients
+    return centred @ coefficients
 
 
 def shortened(rows: Matrix, bounds: primo.Bounds) -> Matrix:
     """Shorten rows to the norm of the bounds."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows * np.minimum(1.0, float(bounds.norm or 0) / np.maximum(norms, 1e-300))
+    share = np.minimum(1.0, float(bounds.norm or 0) / np.maximum(norms, 1e-300))
+    return np.asarray(rows * share, dtype=np.float64)
 
 
 def main() -> None:

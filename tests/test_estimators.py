@@ -113,7 +113,10 @@ def test_two_fits_draw_different_noise_and_a_seed_the_same():
     assert not np.array_equal(model().fit(x, y).coef_, model().fit(x, y).coef_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", primo.ReproducibleNoiseWarning)
-        a, b, c = (model(random_state=seed, n_jobs=jobs).fit(x, y) for seed, jobs in ((1, 1), (1, 2), (2, 1)))
+        a, b, c = (
+            model(random_state=seed, n_jobs=jobs).fit(x, y)
+            for seed, jobs in ((1, 1), (1, 2), (2, 1))
+        )
     np.testing.assert_array_equal(a.coef_, b.coef_)
     assert not np.array_equal(a.coef_, c.coef_)
 
@@ -130,8 +133,17 @@ def test_a_seeded_release_says_that_it_is_not_for_publication():
 def test_the_statement_says_what_a_steward_asks():
     x, y, _ = cohort()
     statement = repr(model(protection="features", outcome_bounds=None).fit(x, y).release_)
-    for words in ("features of every row", "(8, 1e-06)", "GDP", "replacing one row", "3000",
-                  "a range per column", "sigma", "all outcomes", "exact (public)"):
+    for words in (
+        "features of every row",
+        "(8, 1e-06)",
+        "GDP",
+        "replacing one row",
+        "3000",
+        "a range per column",
+        "sigma",
+        "all outcomes",
+        "exact (public)",
+    ):
         assert words in statement, words
 
 

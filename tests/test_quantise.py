@@ -131,7 +131,7 @@ def test_missing_values(value, bounds):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Bounds(), "row norm"),
+        (Bounds, "row norm"),
         (lambda: Bounds(lower=0), "both ends"),
         (lambda: Bounds(lower=1, upper=1), "lower=1 is not below upper=1"),
         (lambda: Bounds(lower=[0, 5], upper=[1, 2]), r"lower=5 .* upper=2 \(column 1\)"),

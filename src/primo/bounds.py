@@ -133,9 +133,16 @@ class Bounds:
             lower = _per_column(self.lower, width, block, "lower")
             upper = _per_column(self.upper, width, block, "upper")
             # Halving first keeps the largest ranges finite.
-            centre, scale, box, longest = lower / 2 + upper / 2, upper / 2 - lower / 2, True, width**0.5
+            centre, scale, box, longest = (
+                lower / 2 + upper / 2,
+                upper / 2 - lower / 2,
+                True,
+                width**0.5,
+            )
         else:
-            centre = _per_column(0.0 if self.centre is None else self.centre, width, block, "centre")
+            centre = _per_column(
+                0.0 if self.centre is None else self.centre, width, block, "centre"
+            )
             scale = _per_column(1.0 if self.scale is None else self.scale, width, block, "scale")
             box, longest = False, np.inf
         norm = longest if self.norm is None else min(float(self.norm), longest)

@@ -47,7 +47,9 @@ def coefficients(
     slopes /= plan.features.scale[:, None]
     return Coefficients(
         slopes=slopes,
-        intercept=plan.outcomes.centre + plan.outcomes.scale * offset - plan.features.centre @ slopes,
+        intercept=plan.outcomes.centre
+        + plan.outcomes.scale * offset
+        - plan.features.centre @ slopes,
         feature_names=release.feature_names,
         outcome_names=release.outcome_names,
         estimator=fitted.name,

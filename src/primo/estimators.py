@@ -156,7 +156,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_consistent_length(features, outcomes)
         single = outcomes.ndim == 1
         outcomes = outcomes.reshape(len(outcomes), -1)
-        d, l = features.shape[1], outcomes.shape[1]  # noqa: E741
+        d, l = features.shape[1], outcomes.shape[1]
         protection = Protection.parse(self.protection)
         plan = make_plan(
             n=len(features),

@@ -19,7 +19,7 @@ from fractions import Fraction
 from primo.errors import InputError
 from primo.privacy.sensitivity import joint_distance
 
-__all__ = ["Grid", "SMALLEST_VARIANCE_BITS", "choose_grid"]
+__all__ = ["SMALLEST_VARIANCE_BITS", "Grid", "choose_grid"]
 
 #: A row has squared norm at most 2**40 in grid units: 2**13 such rows add exactly in float64.
 _LARGEST_SQUARED_BITS = 40

@@ -54,7 +54,7 @@ class Moments:
 
     def __repr__(self) -> str:
         """Show the shape and no number."""
-        width, l = self.association.shape  # noqa: E741
+        width, l = self.association.shape
         return f"<Moments width={width} l={l} (private)>"
 
 
@@ -105,9 +105,7 @@ def fold(
     return total
 
 
-def _in_order(
-    work: Callable[[Block], int], blocks: Iterator[Block], workers: int
-) -> Iterator[int]:
+def _in_order(work: Callable[[Block], int], blocks: Iterator[Block], workers: int) -> Iterator[int]:
     """Run `work` over `blocks` with at most two blocks per worker in flight."""
     if workers == 1:
         yield from map(work, blocks)
@@ -136,6 +134,7 @@ class _Accumulator:
         self._features, self._outcomes = plan.feature_quantiser(), plan.outcome_quantiser()
         width = plan.width + plan.l
         self._buffer = np.empty((self.rows, width))
+        shapes: list[tuple[int, ...]]
         if plan.full_outcome_moments:
             shapes = [(width, width)]  # one Gram matrix of [X Y] holds all three blocks
         else:

@@ -31,7 +31,7 @@ class Plan:
 
     n: int
     d: int
-    l: int  # noqa: E741
+    l: int
     protection: Protection
     budget: Budget
     mu: float
@@ -84,20 +84,19 @@ class Plan:
         """Noise scale on svec(XᵀX) in scaled units; 0 where the features are public."""
         if not self.protection.features_private:
             return 0.0
-        return 2.0 ** (self.grid.covariance_variance_bits / 2) * self.feature_step**2
+        return _power(self.grid.covariance_variance_bits) * self.feature_step**2
 
     @property
     def association_sigma(self) -> float:
         """Noise scale on every entry of XᵀY in scaled units."""
-        variance_bits = self.grid.association_variance_bits
-        return float(2.0 ** (variance_bits / 2) * self.feature_step * self.outcome_step)
+        return _power(self.grid.association_variance_bits) * self.feature_step * self.outcome_step
 
     @property
     def outcome_sigma(self) -> float:
         """Noise scale on svec(YᵀY) in scaled units; 0 where the outcomes are public."""
         if not self.protection.outcomes_private:
             return 0.0
-        return 2.0 ** (self.grid.outcome_variance_bits / 2) * self.outcome_step**2
+        return _power(self.grid.outcome_variance_bits) * self.outcome_step**2
 
     def feature_quantiser(self) -> Quantiser:
         """Return the map from rows of features to integer rows."""
@@ -126,7 +125,7 @@ def make_plan(
     *,
     n: int,
     d: int,
-    l: int,  # noqa: E741
+    l: int,
     epsilon: float,
     delta: float,
     protection: Protection | str = Protection.BOTH,
@@ -196,7 +195,12 @@ def make_plan(
     )
 
 
-def _split(split: float | None, d: int, l: int, protection: Protection) -> float:  # noqa: E741
+def _power(variance_bits: int) -> float:
+    """Return the standard deviation of a variance 2**variance_bits."""
+    return math.exp2(variance_bits / 2)
+
+
+def _split(split: float | None, d: int, l: int, protection: Protection) -> float:
     if split is not None and not 0.001 <= split <= 2:
         raise InputError(
             f"split={split!r} must lie between 0.001 and 2: at 2 the covariance already costs "

@@ -117,5 +117,6 @@ class Quantiser:
 
 
 def _squares(rows: Matrix) -> NDArray[np.float64]:
-    """Squared norm of each row. (einsum, because it lets other threads run; BLAS dots do not.)"""
-    return np.einsum("ij,ij->i", rows, rows)
+    """Return the squared norm of each row; einsum lets other threads run, BLAS dots do not."""
+    squares: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows)
+    return squares

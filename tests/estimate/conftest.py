@@ -21,7 +21,7 @@ def make_moments() -> MakeMoments:
 
     def make(
         d: int,
-        l: int,  # noqa: E741
+        l: int,
         *,
         sigmas: tuple[float, float, float] = (0.0, 0.0, 0.0),
         n: int = 2000,

@@ -21,7 +21,7 @@ def explained(truth, A):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(("d", "l"), [(1, 1), (1, 3), (6, 1), (7, 4), (50, 3)])
-def test_without_noise_it_is_least_squares(make_moments, estimator, d, l):  # noqa: E741
+def test_without_noise_it_is_least_squares(make_moments, estimator, d, l):
     moments, _, ols = make_moments(d, l)
     np.testing.assert_allclose(
         estimate(moments, estimator=estimator).coefficients, ols, rtol=1e-7, atol=1e-9
@@ -126,7 +126,7 @@ def test_same_release_same_coefficients_and_no_argument_is_touched(make_moments,
 @pytest.mark.parametrize("l", [1, 30])
 @pytest.mark.parametrize("d", [1, 25])
 @pytest.mark.parametrize("estimator", SIMULATED)
-def test_hopeless_noise_predicts_the_mean(make_moments, d, l, estimator):  # noqa: E741
+def test_hopeless_noise_predicts_the_mean(make_moments, d, l, estimator):
     lost = []
     for seed in range(20):
         moments, A, ols = make_moments(d, l, sigmas=(3e4, 3e5, 3e4), seed=seed)

@@ -87,7 +87,7 @@ def test_lattice_margin_bounds_the_ratio_of_the_two_laws():
             rounded = mpmath.quad(
                 lambda t: mpmath.exp(-(t**2) / (2 * sigma**2)), [x - 0.5, x, x + 0.5]
             )
-            discrete = mpmath.exp(-mpmath.mpf(x) ** 2 / (2 * sigma**2))
+            discrete = mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * sigma**2))
             assert abs(mpmath.log(rounded / discrete)) <= lattice_margin(1, variance_bits)
         total = mpmath.nsum(lambda k: mpmath.exp(-(k**2) / (2 * sigma**2)), [-3000, 3000])
         assert abs(total / normaliser - 1) < mpmath.mpf(10) ** -40

@@ -37,7 +37,7 @@ def ridge_filter(values: Floats, ridge_lambda: float) -> Floats:
 
 def closed_form_filter(values: Floats, moments: NoisyMoments) -> tuple[Floats, float]:
     """Return a⁺/(a⁺² + λ²) with λ² = σ₂²/τ² + σ₁²(d+1)/2, and τ² by the method of moments."""
-    d, l = moments.shape  # noqa: E741
+    d, l = moments.shape
     sigma1, sigma2 = moments.covariance_sigma, moments.association_sigma
     association = moments.association
     energy = float(np.einsum("ij,ij->", association, association)) / l - d * sigma2**2

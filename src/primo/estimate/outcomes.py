@@ -56,7 +56,7 @@ class OutcomeGroups:
         return per_group if len(self.counts) == 1 else per_group[:, self.group]
 
 
-def one_group(l: int) -> OutcomeGroups:  # noqa: E741
+def one_group(l: int) -> OutcomeGroups:
     """Treat all outcomes alike."""
     return OutcomeGroups(
         rotation=None,
@@ -70,7 +70,7 @@ def group_outcomes(moments: NoisyMoments) -> OutcomeGroups:
     """Rotate by the released outcome moments (if whole) and group directions by variance."""
     sigma = moments.outcome_sigma
     rotation = None
-    l = len(moments.outcome_moments)  # noqa: E741
+    l = len(moments.outcome_moments)
     if moments.outcome_moments.ndim == 2:
         values, rotation = np.linalg.eigh(moments.outcome_moments)
         if _is_noise(values, sigma, entries=l * (l + 1) // 2):

@@ -32,9 +32,7 @@ class NoisyMoments:
     outcome_sigma: float  # 0 where the outcomes are public
 
     def __post_init__(self) -> None:
-        d, l = (  # noqa: E741
-            self.association.shape if self.association.ndim == 2 else (0, 0)
-        )
+        d, l = self.association.shape if self.association.ndim == 2 else (0, 0)
         if d < 1 or l < 1:
             raise InputError(
                 f"the association must be (d, l) with d, l ≥ 1, not {self.association.shape}"
@@ -62,7 +60,7 @@ class NoisyMoments:
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of features and outcomes, (d, l)."""
-        d, l = self.association.shape  # noqa: E741
+        d, l = self.association.shape
         return d, l
 
     @property

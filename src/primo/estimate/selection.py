@@ -80,7 +80,7 @@ def _simulated(
     moments: NoisyMoments, estimator: str, values: Floats, vectors: Floats, association: Floats
 ) -> Estimate:
     """Fit the signal, choose the sides, and apply the filter of least simulated error."""
-    d, l = moments.shape  # noqa: E741
+    d, l = moments.shape
     groups = one_group(l)
     energy = groups.energy(association)
     noise_variance = max(moments.association_sigma**2, NUMERICAL_NOISE * energy.sum() / (d * l))

@@ -48,7 +48,7 @@ def release(
         )
 
     def noisy_symmetric(values: NDArray[np.int64], variance_bits: int, label: str) -> None:
-        """svec noise: full variance on the diagonal, half of it off the diagonal."""
+        """Svec noise: full variance on the diagonal, half of it off the diagonal."""
         diagonal = np.diagonal(values).copy()
         noisy(diagonal, variance_bits, f"{label} diagonal")
         lower = np.tril_indices(len(values), -1)
@@ -77,9 +77,9 @@ def release(
         plan=plan,
         feature_names=feature_names,
         outcome_names=outcome_names,
-        covariance=covariance * plan.feature_step**2,
-        association=association * (plan.feature_step * plan.outcome_step),
-        outcome_moments=outcome * plan.outcome_step**2,
+        covariance=covariance.astype(np.float64) * plan.feature_step**2,
+        association=association.astype(np.float64) * (plan.feature_step * plan.outcome_step),
+        outcome_moments=outcome.astype(np.float64) * plan.outcome_step**2,
         reproducible=bits.reproducible,
         backend=backend,
     )

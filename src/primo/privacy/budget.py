@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 from primo.errors import InputError
 
@@ -12,6 +13,11 @@ __all__ = ["Budget"]
 
 _LARGEST_EPSILON = 100.0
 _SMALLEST_EPSILON = 1e-4
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number; True and False are not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +30,7 @@ class Budget:
     def __post_init__(self) -> None:
         """Refuse what is not a number or not a privacy guarantee."""
         for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
-            if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
+            if not is_number(value) or not math.isfinite(value):
                 raise InputError(f"{name}={value!r} is not a finite number")
         if not _SMALLEST_EPSILON <= self.epsilon <= _LARGEST_EPSILON:
             raise InputError(

@@ -18,9 +18,8 @@ truth is √2·b_x² and 2·b_x·b_y. Both are special cases of `joint_distance`
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from fractions import Fraction
+from typing import TypeVar
 
 __all__ = ["joint_distance"]
 
