@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from primo.bounds import Bounds, as_bounds
 from primo.coefficients import coefficients
 from primo.errors import InputError, PrivacyError, ReproducibleNoiseWarning
+from primo.estimate import ESTIMATORS
 from primo.noise import RandomBits
 from primo.pipeline import make_release
 from primo.plans import make_plan
@@ -38,7 +39,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     feature_bounds, outcome_bounds : float, (lower, upper) or Bounds, optional
         Public limits: a row norm, a range for (each) column, or `primo.Bounds`. Required for a
         private block; read off the data for a public one if not given.
-    estimator : {"auto", "ridge", "filter", "two-sided"}, default "auto"
+    estimator : {"auto", "ridge", "filter", "one-sided", "two-sided"}, default "auto"
         How coefficients are made from the released moments; costs no privacy. "auto" chooses by
         simulation from the released numbers.
     association : {"gauss"}, default "gauss"
@@ -49,7 +50,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     missing : {"error", "centre"}, default "error"
         What to do with NaN and infinity: refuse, or count them as the public centre of their column.
     split : float in [0.001, 2], optional
-        Ratio q/p of association to covariance; chosen from the public d and l by default.
+        Ratio q/p of association to covariance; chosen from the public l by default.
     outcome_moments : {"auto", "full", "diagonal"}, default "auto"
         How much of YᵀY is released along (at no cost); "auto" is full up to 512 outcomes.
     ridge_lambda : float, optional
@@ -227,9 +228,6 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("_fitted_on", None)
         return state
-
-
-ESTIMATORS = ("auto", "ridge", "filter", "two-sided")
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

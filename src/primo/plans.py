@@ -151,7 +151,7 @@ def make_plan(
     intercept
         Whether a constant feature is part of the release.
     split
-        k = q/p in (0, 2]; chosen from d and l if None. At 2 the covariance is free.
+        k = q/p in (0, 2]; chosen from l if None. At 2 the covariance is free.
     outcome_moments
         "full" (all of YᵀY), "diagonal", or "auto" (full up to 512 outcomes).
     missing
@@ -177,7 +177,7 @@ def make_plan(
     width = d + bool(intercept)
     count = width * (width + 1) // 2 + width * l + (l * (l + 1) // 2 if full else l)
     mu = mu_of(budget, margin=lattice_margin(count, SMALLEST_VARIANCE_BITS))
-    ratio = _split(split, d, l, protection)
+    ratio = _split(split, l, protection)
     return Plan(
         n=n,
         d=d,
@@ -200,7 +200,7 @@ def _power(variance_bits: int) -> float:
     return math.exp2(variance_bits / 2)
 
 
-def _split(split: float | None, d: int, l: int, protection: Protection) -> float:
+def _split(split: float | None, l: int, protection: Protection) -> float:
     if split is not None and not 0.001 <= split <= 2:
         raise InputError(
             f"split={split!r} must lie between 0.001 and 2: at 2 the covariance already costs "
@@ -209,4 +209,4 @@ def _split(split: float | None, d: int, l: int, protection: Protection) -> float
     if protection is Protection.OUTCOMES:
         # The covariance is exact and public, so nothing is to be split; 2 minimises σ₂.
         return 2.0
-    return split_ratio(d, l) if split is None else float(split)
+    return split_ratio(l) if split is None else float(split)
