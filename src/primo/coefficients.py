@@ -70,7 +70,8 @@ def _centred(release: Release) -> tuple[NoisyMoments, Matrix, Matrix]:
     else:
         mass = plan.n * plan.constant
         feature_means = covariance[:-1, -1] / mass
-        outcome_means, kept = _shrunk_means(association[-1] / mass, sigma2 / mass)
+        means_sigma = sigma2 / mass if plan.protection.outcomes_private else 0.0
+        outcome_means, kept = _shrunk_means(association[-1] / mass, means_sigma)
         covariance = covariance[:-1, :-1] - plan.n * np.outer(feature_means, feature_means)
         association = association[:-1] - plan.n * np.outer(feature_means, outcome_means)
         if plan.full_outcome_moments:
@@ -80,7 +81,8 @@ def _centred(release: Release) -> tuple[NoisyMoments, Matrix, Matrix]:
         # The means are noisy too: what their noise adds to an average entry of the centred moments.
         lean = float(np.mean(feature_means**2)) / plan.constant**2
         sigma2 = np.sqrt(
-            sigma2**2 * (1 + kept * lean)
+            sigma2**2
+            + kept * lean * (means_sigma * mass) ** 2
             + float(np.mean(outcome_means**2)) * sigma1**2 / (2 * plan.constant**2)
         )
         sigma1 *= np.sqrt(1 + 2 * lean)

@@ -63,11 +63,12 @@ def release(
     association = np.array(moments.association, order="C")
     outcome = moments.outcome.copy()
     if plan.protection.features_private:
-        constant_square = plan.n * (plan.constant_steps or 0) ** 2
         noisy_symmetric(covariance, grid.covariance_variance_bits, "covariance")
         if plan.intercept:
-            covariance[-1, -1] = constant_square  # n·c² is public and needs no noise
+            covariance[-1, -1] = moments.covariance[-1, -1]  # n·c²: public, needs no noise
     noisy(association.reshape(-1), grid.association_variance_bits, "association")
+    if plan.intercept and not plan.protection.outcomes_private:
+        association[-1] = moments.association[-1]  # c·Σy of public outcomes needs none either
     if plan.protection.outcomes_private:
         if plan.full_outcome_moments:
             noisy_symmetric(outcome, grid.outcome_variance_bits, "outcome")

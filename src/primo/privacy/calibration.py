@@ -109,8 +109,7 @@ def split_ratio(l: int) -> float:
     The noise that matters for outcome j is σ₂² + σ₁²·‖w_j‖²/2 (mathematics.md section 6). At fixed
     mu, σ₂² ∝ 2/k + 2 + k/2 and σ₁² ∝ 2 + 2k + k²/2, so their sum with weight r on the second is least
     at k = 4/(1 + √(1 + 8r)). A signal that is spread evenly would give r of the order d/l; real
-    estimators shrink hardest exactly where the covariance is uncertain, and r = 1/√l was within 0.004
-    of the best R² wherever it was measured (haplotypes, soybean lines and MNIST; d = 25 to 784). Many
-    outcomes drive k to 2, where the covariance is free.
+    estimators shrink hardest exactly where the covariance is uncertain, and r = 1/√l served the data
+    sets of benchmarks/accuracy.py better. Many outcomes drive k to 2, where the covariance is free.
     """
     return 4 / (1 + math.sqrt(1 + 8 / math.sqrt(l)))
