@@ -28,7 +28,7 @@ from experiments.data import (
     soybean_lines,
 )
 from primo.bounds import Bounds
-from primo.coefficients import coefficients
+from primo.fitted import coefficients
 from primo.noise import RandomBits
 from primo.pipeline import make_release
 from primo.plans import make_plan

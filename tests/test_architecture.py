@@ -36,7 +36,7 @@ GRAPH = imports()
 PUBLIC_SIDE = [
     name
     for name in GRAPH
-    if name.startswith("primo.estimate.") or name in ("primo.release", "primo.coefficients")
+    if name.startswith("primo.estimate.") or name in ("primo.release", "primo.fitted")
 ]
 
 

@@ -3,7 +3,6 @@
 from importlib.metadata import version
 
 from primo.bounds import Bounds
-from primo.coefficients import Coefficients, coefficients
 from primo.errors import (
     BoundsError,
     InputError,
@@ -12,6 +11,7 @@ from primo.errors import (
     ReproducibleNoiseWarning,
 )
 from primo.estimators import PrimoRegressor
+from primo.fitted import Coefficients, coefficients
 from primo.plans import Plan
 from primo.privacy.budget import Budget
 from primo.privacy.protection import Protection

@@ -14,9 +14,9 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from primo.bounds import Bounds, as_bounds
-from primo.coefficients import coefficients
 from primo.errors import InputError, PrivacyError, ReproducibleNoiseWarning
 from primo.estimate import ESTIMATORS
+from primo.fitted import coefficients
 from primo.noise import RandomBits
 from primo.pipeline import make_release
 from primo.plans import make_plan
@@ -258,7 +258,7 @@ class _Fingerprint:
         state = hashlib.blake2b(key=key)
         for array in arrays:
             rows = array.reshape(len(array), -1) if array.ndim else array.reshape(1, 1)
-            some = rows[:: max(1, len(rows) // 64)]
+            some = rows[:: max(1, len(rows) // 64), :64]
             try:
                 values = some.astype(np.float64)
             except (TypeError, ValueError):

@@ -86,8 +86,11 @@ class Quantiser:
         np.multiply(values, (shorten / self.step)[:, None], out=z)
         np.trunc(z, out=z)
         limit = self.radius_squared - (self.constant or 0) ** 2
-        # Sums of squares of integers far below 2**53: exact in float64, in any order.
-        over = np.flatnonzero(_squares(z) > limit)
+        # Rounding toward zero only shortens, and the float norm is right to a relative 1e-9 (width
+        # times 2**-52), so a row that ends clearly inside cannot be outside as integers. All others
+        # are checked as integers: sums of squares far below 2**53, exact in float64 in any order.
+        near = np.flatnonzero(squares * (shorten / self.step) ** 2 > limit * (1 - 1e-6))
+        over = near[_squares(z[near]) > limit]
         while len(over):
             # Floating-point shortening may end a hair outside. One step toward zero in every
             # coordinate always shrinks, so this ends.

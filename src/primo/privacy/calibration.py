@@ -9,6 +9,7 @@ fifty digits so that the last step, rounding to a float, can be taken downwards 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import mpmath
 
@@ -34,6 +35,7 @@ def _delta(mu: mpmath.mpf, epsilon: mpmath.mpf) -> mpmath.mpf:
     return ctx.ncdf(mu / 2 - epsilon / mu) - ctx.exp(epsilon) * ctx.ncdf(-mu / 2 - epsilon / mu)
 
 
+@lru_cache(maxsize=256)
 def mu_of(budget: Budget, *, margin: float = 0.0) -> float:
     """Return the largest float mu such that mu-GDP implies `budget`.
 
