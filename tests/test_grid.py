@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from primo.bounds import Bounds
 from primo.errors import BoundsError, InputError
-from primo.grid import choose_grid
+from primo.grid import joint_grid, make_grid
 from primo.plans import make_plan
 from primo.privacy.sensitivity import joint_distance
 
@@ -16,7 +16,7 @@ from primo.privacy.sensitivity import joint_distance
 @settings(max_examples=300, deadline=None)
 @given(mu=st.floats(1e-3, 14), split=st.floats(0.001, 2), n=st.integers(1, 2**27))
 def test_grid_spends_almost_all_and_never_more_than_mu(mu, split, n):
-    grid = choose_grid(mu=mu, split=split, n=n)
+    grid = joint_grid(mu=mu, split=split, n=n)
     cost = joint_distance(grid.p, grid.q, grid.s)
     assert cost <= Fraction(mu) ** 2
     assert cost >= Fraction(mu) ** 2 * (1 - Fraction(1, 10**5))
@@ -31,7 +31,7 @@ def test_grid_spends_almost_all_and_never_more_than_mu(mu, split, n):
 
 def test_a_grid_that_does_not_fit_is_refused_with_numbers():
     with pytest.raises(InputError, match="64-bit"):
-        choose_grid(mu=1e-12, split=1.0, n=10**6)
+        joint_grid(mu=1e-12, split=1.0, n=10**6)
 
 
 def plan(**changes):
@@ -97,3 +97,21 @@ def test_missing_bounds_teach(protection):
 def test_bad_plans_are_refused_by_value(changes, message):
     with pytest.raises(ValueError, match=message):
         plan(**changes)
+
+
+@settings(max_examples=300, deadline=None)
+@given(p=st.floats(1e-6, 50), k=st.floats(1e-3, 100), n=st.integers(1, 2**26), keep=st.booleans())
+def test_any_pair_of_ratios_is_met_from_below_and_outcome_moments_stay_free(p, k, n, keep):
+    q = k * p
+    radius = make_grid(p=2 * p, q=q, n=n).feature_radius_squared if keep else None
+    grid = make_grid(p=p, q=q, n=n, feature_radius_squared=radius)
+    assert grid.q <= q
+    assert float(grid.q) == pytest.approx(q, rel=1e-4)
+    assert float(grid.s) <= min(q * q / (4 * p), q / 2) * (1 + 1e-12)
+    if keep:
+        assert grid.feature_radius_squared == radius
+    else:
+        assert grid.p <= p
+        assert float(grid.p) == pytest.approx(p, rel=1e-4)
+        without = joint_distance(Fraction(p), Fraction(q), Fraction(0))
+        assert joint_distance(grid.p, grid.q, grid.s) <= without * (1 + Fraction(1, 10**9))

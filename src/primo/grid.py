@@ -1,13 +1,12 @@
 """The integer grid: data and noise on one lattice, with no rounding in between.
 
 The steps h_x and h_y of the data grid are free public choices. They are chosen so that the noise
-variances that the budget asks for are powers of two *in grid units*:
+variances that the budget asks for are powers of two *in grid units* (h_x⁴, h_x²h_y², h_y⁴). So moments
+are integers, noise is an integer, their sum is the release, and the sensitivity is a ratio of integers
+that can be checked with fractions.
 
-    σ₁² = 2^(2c),   σ₂² = 2^(c+o-1),   σ₃² = 2^(2o)      in units of h_x⁴, h_x²h_y², h_y⁴
-
-which works for all three blocks at once because the free outcome moments (s = q²/4p) tie their noise
-to the others': σ₁σ₃ = 2σ₂². So moments are integers, noise is an integer, their sum is the release,
-and the sensitivity is a ratio of integers that can be checked with fractions.
+The outcome moments ride along free (mathematics.md section 2): with s = min(q²/4p, q/2) the joint
+distance is what covariance and association cost without them.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from fractions import Fraction
 from primo.errors import InputError
 from primo.privacy.sensitivity import joint_distance
 
-__all__ = ["SMALLEST_VARIANCE_BITS", "Grid", "choose_grid"]
+__all__ = ["SMALLEST_VARIANCE_BITS", "Grid", "joint_grid", "make_grid"]
 
 #: A row has squared norm at most 2**40 in grid units: 2**13 such rows add exactly in float64.
 _LARGEST_SQUARED_BITS = 40
-#: Noise of standard deviation 2**57 stays inside int64 beside moments below 2**62.
-_LARGEST_SIGMA_BITS = 57
+#: Noise of variance 2**114 stays inside int64 beside moments below 2**62.
+_LARGEST_VARIANCE_BITS = 114
 #: Lower limit of every noise variance; `lattice_margin` is charged for it.
 SMALLEST_VARIANCE_BITS = 58
 
@@ -67,39 +66,64 @@ class Grid:
         return int(2**53 // max(self.feature_radius_squared, self.outcome_radius_squared))
 
 
-def choose_grid(*, mu: float, split: float, n: int) -> Grid:
-    """Choose radii and variances that spend at most mu with split ratio k = q/p.
+def joint_grid(*, mu: float, split: float, n: int) -> Grid:
+    """Choose a grid that spends at most mu on all blocks together, with split ratio k = q/p.
 
     Guarantee: ``joint_distance(grid.p, grid.q, grid.s) <= mu**2`` as exact fractions, for `both`;
     the costs under `features` and `outcomes` (s, or p, public) are no larger.
     """
-    # f(p, q) = mu² with q = k·p; s rides along free. The factor leaves room for the float rounding
-    # of these two roots; the fractions below have the last word.
-    p = mu**2 / (2 + 2 * split + split**2 / 2) * (1 - 1e-12)
-    root_p, root_s = math.sqrt(p), split * math.sqrt(p) / 2
+    # f(p, q) = mu² with q = k·p. The factor leaves room for the rounding of floats here; the
+    # fractions have the last word.
+    p = mu**2 / (2 + 2 * split + split**2 / 2) * (1 - 1e-11)
+    grid = make_grid(p=p, q=split * p, n=n)
+    if joint_distance(grid.p, grid.q, grid.s) > Fraction(mu) ** 2:
+        raise AssertionError(f"{grid} exceeds mu={mu!r}")  # a bug, never the user's fault
+    return grid
+
+
+def make_grid(*, p: float, q: float, n: int, feature_radius_squared: int | None = None) -> Grid:
+    """Choose radii and variances with the given squared ratios of bound to noise, never above them.
+
+    Parameters
+    ----------
+    p, q
+        For the covariance and the association; the outcome moments get s = min(q²/4p, q/2) or less.
+    n
+        Number of rows: all sums have to fit int64.
+    feature_radius_squared
+        Keep this radius, of an earlier release whose covariance is used again, instead of a new one.
+    """
+    s = min(q * q / (4 * p), q / 2)
     squared_bits = min(
         _LARGEST_SQUARED_BITS,
         61 - max(1, n - 1).bit_length(),
-        _LARGEST_SIGMA_BITS + math.floor(math.log2(min(root_p, root_s))),
+        math.floor(_LARGEST_VARIANCE_BITS / 2 + math.log2(min(p, q, s)) / 2),
     )
     if squared_bits < 24:
         raise InputError(
-            f"a release of {n} rows at mu={mu:.3g} does not fit 64-bit integers; raise epsilon or "
-            "split the rows"
+            f"a release of {n} rows with this little budget does not fit 64-bit integers; raise "
+            "epsilon or split the rows"
         )
-    # radius² = √p·σ₁ with σ₁ = 2^c, and likewise for the outcomes, each at most 2^squared_bits.
-    c = math.floor(squared_bits - math.log2(root_p))
-    o = math.floor(squared_bits - math.log2(root_s))
+    # radius² = √p·σ₁ with σ₁ = 2^c, at most 2^squared_bits.
+    c = math.floor(squared_bits - math.log2(p) / 2)
+    feature = feature_radius_squared or math.floor(math.sqrt(p) * 2.0**c)
+    association_bits = math.floor(squared_bits + math.log2(feature / q))
+    outcome = math.floor(q * 2.0**association_bits / feature)
+    # The next power of two, unless the radius can be trimmed by a hair to reach the one before.
+    outcome_bits = math.ceil(2 * math.log2(outcome) - math.log2(s) - 1e-6)
+    outcome = min(outcome, math.floor(math.sqrt(s) * 2.0 ** (outcome_bits / 2)))
     grid = Grid(
-        feature_radius_squared=math.floor(root_p * 2.0**c),
-        outcome_radius_squared=math.floor(root_s * 2.0**o),
+        feature_radius_squared=feature,
+        outcome_radius_squared=outcome,
         covariance_variance_bits=2 * c,
-        association_variance_bits=c + o - 1,
-        outcome_variance_bits=2 * o,
+        association_variance_bits=association_bits,
+        outcome_variance_bits=outcome_bits,
     )
-    if joint_distance(grid.p, grid.q, grid.s) > Fraction(mu) ** 2:
-        raise AssertionError(f"grid {grid} exceeds mu={mu!r}")  # a bug, never the user's fault
-    smallest = min(grid.covariance_variance_bits - 1, grid.association_variance_bits, 2 * o - 1)
+    smallest = min(
+        grid.covariance_variance_bits - 1,
+        grid.association_variance_bits,
+        grid.outcome_variance_bits - 1,
+    )
     if smallest < SMALLEST_VARIANCE_BITS:
-        raise AssertionError(f"grid {grid} is too coarse for its lattice margin")
+        raise AssertionError(f"{grid} is too coarse for its lattice margin")  # a bug
     return grid

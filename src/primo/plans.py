@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from enum import StrEnum
 
 from primo.bounds import Bounds, Clip, missing_bounds
 from primo.errors import InputError
-from primo.grid import SMALLEST_VARIANCE_BITS, Grid, choose_grid
+from primo.grid import SMALLEST_VARIANCE_BITS, Grid, joint_grid, make_grid
 from primo.privacy.budget import Budget
-from primo.privacy.calibration import lattice_margin, mu_of, split_ratio
+from primo.privacy.calibration import epsilon_of, lattice_margin, mu_of, split_ratio
+from primo.privacy.paper import PaperAlgorithm, paper_scales
 from primo.privacy.protection import Protection
+from primo.privacy.sensitivity import joint_distance
+from primo.privacy.subsampling import SampledScales, calibrate, true_epsilon
 from primo.quantise import Quantiser
 
-__all__ = ["FULL_OUTCOME_MOMENTS", "Plan", "make_plan"]
+__all__ = ["FULL_OUTCOME_MOMENTS", "CovarianceOrigin", "Plan", "extension_plan", "make_plan"]
 
 #: Up to this many outcomes all of YᵀY is released, beyond it only its diagonal.
 FULL_OUTCOME_MOMENTS = 512
+
+
+class CovarianceOrigin(StrEnum):
+    """Where the covariance of a release comes from."""
+
+    ROWS = "rows"  # these rows: with noise, or exact where the features are public
+    REFERENCE = "reference"  # a public reference panel: costs nothing
+    EARLIER = "earlier"  # an earlier release of the same rows: paid already
+    ROW_SPACE = "row space"  # more public features than rows: never formed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +37,9 @@ class Plan:
     """The public contract of one release; `make_plan` builds it.
 
     Guarantee: moments of rows quantised by `feature_quantiser` and `outcome_quantiser`, plus discrete
-    Gaussian noise of the variances of `grid` on every private block, satisfy `budget` for
-    `protection` under replace-one.
+    Gaussian noise of the variances of `grid` on every private block, are `mu`-GDP and satisfy
+    (`epsilon`, `budget.delta`) for `protection` under replace-one. `epsilon` is at most the budget's,
+    except in paper mode, where the budget is only what the paper claims.
     """
 
     n: int
@@ -35,6 +48,8 @@ class Plan:
     protection: Protection
     budget: Budget
     mu: float
+    epsilon: float  # truly given at budget.delta
+    margin: float  # lattice margin, included in epsilon
     split: float
     features: Clip
     outcomes: Clip
@@ -42,11 +57,26 @@ class Plan:
     full_outcome_moments: bool
     missing: str
     grid: Grid
+    association: str = "gauss"  # or "projection"
+    calibration: str = "exact"  # or "paper"
+    sampled: int | None = None  # rows in the covariance if it is sub-sampled
+    covariance_origin: CovarianceOrigin = CovarianceOrigin.ROWS
+    earlier_mu: float = 0.0  # of the earlier releases that this one extends, composed
 
     @property
     def width(self) -> int:
         """Rows of the covariance: the features and, last, the constant if there is an intercept."""
         return self.d + self.intercept
+
+    @property
+    def total_mu(self) -> float:
+        """Mu of this release and the earlier ones that it extends, together."""
+        return math.hypot(self.mu, self.earlier_mu)
+
+    @property
+    def total_epsilon(self) -> float:
+        """Epsilon, at budget.delta, of this release and the earlier ones that it extends."""
+        return _epsilon(self.total_mu, self.budget.delta, self.margin)
 
     @property
     def feature_norm(self) -> float:
@@ -63,7 +93,7 @@ class Plan:
         """Grid step of the outcomes in scaled units."""
         return self.outcomes.norm / math.sqrt(self.grid.outcome_radius_squared)
 
-    @cached_property
+    @property
     def constant_steps(self) -> int | None:
         """The constant feature in grid steps.
 
@@ -80,23 +110,45 @@ class Plan:
         return (self.constant_steps or 0) * self.feature_step
 
     @property
+    def sampling_factor(self) -> float:
+        """What the covariance of the sampled rows is multiplied by to stand for all rows."""
+        return 1.0 if self.sampled is None else self.n / self.sampled
+
+    @property
+    def covariance_noisy(self) -> bool:
+        """Whether this release draws noise for a covariance."""
+        return self.protection.features_private and self.covariance_origin is CovarianceOrigin.ROWS
+
+    @property
     def covariance_sigma(self) -> float:
-        """Noise scale on svec(XᵀX) in scaled units; 0 where the features are public."""
+        """Noise scale on the diagonal of XᵀX in scaled units; 0 where it is public."""
         if not self.protection.features_private:
             return 0.0
-        return _power(self.grid.covariance_variance_bits) * self.feature_step**2
+        if self.covariance_origin is CovarianceOrigin.REFERENCE:
+            return 0.0
+        steps = math.exp2(self.grid.covariance_variance_bits / 2)
+        return steps * self.feature_step**2 * self.sampling_factor
+
+    @property
+    def triangle_bits(self) -> int:
+        """How many bits less variance there is off the diagonal of a symmetric block.
+
+        One for svec noise; the paper draws an iid triangle.
+        """
+        return 0 if self.calibration == "paper" else 1
 
     @property
     def association_sigma(self) -> float:
         """Noise scale on every entry of XᵀY in scaled units."""
-        return _power(self.grid.association_variance_bits) * self.feature_step * self.outcome_step
+        steps = math.exp2(self.grid.association_variance_bits / 2)
+        return steps * self.feature_step * self.outcome_step
 
     @property
     def outcome_sigma(self) -> float:
         """Noise scale on svec(YᵀY) in scaled units; 0 where the outcomes are public."""
         if not self.protection.outcomes_private:
             return 0.0
-        return _power(self.grid.outcome_variance_bits) * self.outcome_step**2
+        return math.exp2(self.grid.outcome_variance_bits / 2) * self.outcome_step**2
 
     def feature_quantiser(self) -> Quantiser:
         """Return the map from rows of features to integer rows."""
@@ -135,6 +187,10 @@ def make_plan(
     split: float | None = None,
     outcome_moments: str = "auto",
     missing: str = "error",
+    association: str = "gauss",
+    calibration: str = "exact",
+    sampled: int | None = None,
+    reference_covariance: bool = False,
 ) -> Plan:
     """Fix the noise of a release from public numbers alone; no data is touched.
 
@@ -156,28 +212,52 @@ def make_plan(
         "full" (all of YᵀY), "diagonal", or "auto" (full up to 512 outcomes).
     missing
         "error" or "centre": what to do with NaN and infinity.
+    association
+        "gauss", or "projection" (GaussProj) where one block is public.
+    calibration
+        "exact", or "paper": the noise scales as the paper prints them, whatever they give.
+    sampled
+        Make the covariance from this many rows, drawn in secret (SubSampReuseCov).
+    reference_covariance
+        The covariance comes from a public panel; only the association is paid for.
     """
     protection = Protection.parse(protection)
     budget = Budget(epsilon=epsilon, delta=delta)
     for name, value in (("n", n), ("d", d), ("l", l)):
         if value < 1:
             raise InputError(f"{name}={value} must be at least 1")
-    if missing not in ("error", "centre"):
-        raise InputError(f'missing={missing!r} is unknown; choose "error" or "centre"')
-    if outcome_moments not in ("auto", "full", "diagonal"):
-        raise InputError(
-            f'outcome_moments={outcome_moments!r} is unknown; choose "auto", "full" or "diagonal"'
-        )
-    for block, bounds in (("features", feature_bounds), ("outcomes", outcome_bounds)):
-        if bounds is None:
-            raise missing_bounds(block)
-    assert feature_bounds is not None  # for the type checker; raised above
-    assert outcome_bounds is not None
-    full = outcome_moments == "full" or (outcome_moments == "auto" and l <= FULL_OUTCOME_MOMENTS)
-    width = d + bool(intercept)
-    count = width * (width + 1) // 2 + width * l + (l * (l + 1) // 2 if full else l)
-    mu = mu_of(budget, margin=lattice_margin(count, SMALLEST_VARIANCE_BITS))
-    ratio = _split(split, l, protection)
+    _check_choices(
+        protection,
+        split=split,
+        outcome_moments=outcome_moments,
+        missing=missing,
+        association=association,
+        calibration=calibration,
+        sampled=sampled,
+        reference_covariance=reference_covariance,
+    )
+    if feature_bounds is None:
+        raise missing_bounds("features")
+    if outcome_bounds is None:
+        raise missing_bounds("outcomes")
+    origin = CovarianceOrigin.ROWS
+    if reference_covariance:
+        origin = CovarianceOrigin.REFERENCE
+    elif not protection.features_private and d + bool(intercept) > n:
+        origin = CovarianceOrigin.ROW_SPACE
+    full = _full(outcome_moments, l)
+    margin = _margin(d + bool(intercept), l, full)
+    covariance_noisy = protection.features_private and origin is CovarianceOrigin.ROWS
+    if calibration == "paper":
+        calibrated = _paper(budget, n, protection, sampled, margin)
+    elif sampled is not None and sampled < n:
+        calibrated = _sampled(budget, n, l, sampled, split, margin)
+    else:
+        # Without a covariance to pay for nothing is to be split; 2 minimises σ₂.
+        ratio = (split or split_ratio(l)) if covariance_noisy else 2.0
+        mu = mu_of(budget, margin=margin)
+        calibrated = mu, budget.epsilon, ratio, joint_grid(mu=mu, split=ratio, n=n)
+    mu, given, ratio, grid = calibrated
     return Plan(
         n=n,
         d=d,
@@ -185,28 +265,178 @@ def make_plan(
         protection=protection,
         budget=budget,
         mu=mu,
+        epsilon=given,
+        margin=margin,
         split=ratio,
         features=feature_bounds.clip(d, "features"),
         outcomes=outcome_bounds.clip(l, "outcomes"),
         intercept=bool(intercept),
         full_outcome_moments=full,
         missing=missing,
-        grid=choose_grid(mu=mu, split=ratio, n=n),
+        grid=grid,
+        association=association,
+        calibration=calibration,
+        sampled=sampled if sampled is None or sampled < n else None,
+        covariance_origin=origin,
     )
 
 
-def _power(variance_bits: int) -> float:
-    """Return the standard deviation of a variance 2**variance_bits."""
-    return math.exp2(variance_bits / 2)
+def extension_plan(
+    earlier: Plan, *, l: int, epsilon: float, delta: float, outcome_bounds: Bounds | None
+) -> Plan:
+    """Plan a release of new outcomes that uses the covariance of an earlier one again.
+
+    Only the association (and the outcome moments, free) is paid for. Features, their bounds and
+    their grid are those of `earlier`.
+    """
+    budget = Budget(epsilon=epsilon, delta=delta)
+    if outcome_bounds is None:
+        raise missing_bounds("outcomes")
+    if l < 1:
+        raise InputError(f"l={l} must be at least 1")
+    full = _full("auto", l)
+    margin = _margin(earlier.width, l, full)
+    mu = mu_of(budget, margin=margin)
+    q = mu**2 / 4 * (1 - 1e-11)
+    grid = make_grid(
+        p=q / 2, q=q, n=earlier.n, feature_radius_squared=earlier.grid.feature_radius_squared
+    )
+    # The stored covariance keeps its own noise; nothing of it is drawn again.
+    kept = earlier.grid.covariance_variance_bits
+    if joint_distance(0 * grid.p, grid.q, grid.s) > mu**2:
+        raise AssertionError(f"{grid} exceeds mu={mu!r}")  # a bug, never the user's fault
+    origin = earlier.covariance_origin
+    return Plan(
+        n=earlier.n,
+        d=earlier.d,
+        l=l,
+        protection=earlier.protection,
+        budget=budget,
+        mu=mu,
+        epsilon=budget.epsilon,
+        margin=margin + earlier.margin,
+        split=2.0,
+        features=earlier.features,
+        outcomes=outcome_bounds.clip(l, "outcomes"),
+        intercept=earlier.intercept,
+        full_outcome_moments=full,
+        missing=earlier.missing,
+        grid=Grid(
+            feature_radius_squared=grid.feature_radius_squared,
+            outcome_radius_squared=grid.outcome_radius_squared,
+            covariance_variance_bits=kept,
+            association_variance_bits=grid.association_variance_bits,
+            outcome_variance_bits=grid.outcome_variance_bits,
+        ),
+        sampled=earlier.sampled,
+        calibration=earlier.calibration,
+        covariance_origin=CovarianceOrigin.EARLIER if origin is CovarianceOrigin.ROWS else origin,
+        earlier_mu=earlier.total_mu,
+    )
 
 
-def _split(split: float | None, l: int, protection: Protection) -> float:
+_Calibrated = tuple[float, float, float, Grid]  # mu, epsilon, split, grid
+
+
+def _paper(
+    budget: Budget, n: int, protection: Protection, sampled: int | None, margin: float
+) -> _Calibrated:
+    """Noise as the paper prints it, and the epsilon that it truly gives."""
+    algorithm = {
+        Protection.BOTH: PaperAlgorithm.REUSE_COV_GAUSS,
+        Protection.FEATURES: PaperAlgorithm.REUSE_COV_PROJ_Y,
+        Protection.OUTCOMES: PaperAlgorithm.REUSE_COV_PROJ_X,
+    }[protection]
+    if sampled is not None:
+        algorithm = PaperAlgorithm.SUB_SAMP_REUSE_COV
+    scales = paper_scales(algorithm, budget, rows=n, sampled=sampled)
+    q = scales.association**-2
+    p = scales.covariance**-2 if protection.features_private else q / 2
+    grid = make_grid(p=p, q=q, n=n)
+    released = grid.p if protection.features_private else 0 * grid.p
+    mu = math.sqrt(joint_distance(released, grid.q, grid.s)) * (1 + 1e-12)
+    if sampled is not None and sampled < n:
+        given = _sampled_epsilon(n, sampled, grid, budget.delta, margin)
+    else:
+        given = _epsilon(mu, budget.delta, margin)
+    return mu, given, q / p, grid
+
+
+def _sampled(
+    budget: Budget, n: int, l: int, sampled: int, split: float | None, margin: float
+) -> _Calibrated:
+    """Noise for a covariance of sampled rows beside an association of all rows."""
+    scales = calibrate(budget, rows=n, sampled=sampled, l=l, split=split, margin=margin)
+    p, q, _ = scales.squares
+    shrink = 1 - 1e-11  # room for the float rounding of p and q
+    grid = make_grid(p=p * shrink, q=q * shrink, n=n)
+    given = _sampled_epsilon(n, sampled, grid, budget.delta, margin)
+    if given > budget.epsilon:
+        raise AssertionError(f"{grid} exceeds {budget}")  # a bug, never the user's fault
+    return scales.public_mu, budget.epsilon, scales.split, grid
+
+
+def _sampled_epsilon(n: int, sampled: int, grid: Grid, delta: float, margin: float) -> float:
+    scales = SampledScales(
+        rows=n,
+        sampled=sampled,
+        covariance=float(grid.p) ** -0.5,
+        association=float(grid.q) ** -0.5,
+        outcome=float(grid.s) ** -0.5,
+    )
+    return true_epsilon(scales, delta * math.exp(-2 * margin)) + 2 * margin
+
+
+def _epsilon(mu: float, delta: float, margin: float) -> float:
+    """Epsilon that mu-GDP gives at delta, with the lattice margin on top."""
+    return epsilon_of(mu, delta * math.exp(-2 * margin)) + 2 * margin
+
+
+def _full(outcome_moments: str, l: int) -> bool:
+    return outcome_moments == "full" or (outcome_moments == "auto" and l <= FULL_OUTCOME_MOMENTS)
+
+
+def _margin(width: int, l: int, full: bool) -> float:
+    count = width * (width + 1) // 2 + width * l + (l * (l + 1) // 2 if full else l)
+    return lattice_margin(count, SMALLEST_VARIANCE_BITS)
+
+
+def _check_choices(
+    protection: Protection,
+    *,
+    split: float | None,
+    outcome_moments: str,
+    missing: str,
+    association: str,
+    calibration: str,
+    sampled: int | None,
+    reference_covariance: bool,
+) -> None:
+    """Refuse unknown words and combinations that make no sense, with the way out."""
+    for name, value, choices in (
+        ("missing", missing, ("error", "centre")),
+        ("outcome_moments", outcome_moments, ("auto", "full", "diagonal")),
+        ("association", association, ("gauss", "projection")),
+        ("calibration", calibration, ("exact", "paper")),
+    ):
+        if value not in choices:
+            raise InputError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}")
     if split is not None and not 0.001 <= split <= 2:
         raise InputError(
             f"split={split!r} must lie between 0.001 and 2: at 2 the covariance already costs "
             "nothing, above it the association would only get noisier"
         )
-    if protection is Protection.OUTCOMES:
-        # The covariance is exact and public, so nothing is to be split; 2 minimises σ₂.
-        return 2.0
-    return split_ratio(l) if split is None else float(split)
+    if association == "projection" and protection is Protection.BOTH:
+        raise InputError(
+            'association="projection" needs a public block to project onto: under protection="both" '
+            'the set of possible associations is itself private. Use association="gauss", or a '
+            'protection that leaves the features ("outcomes") or the outcomes ("features") public'
+        )
+    if sampled is not None and protection is not Protection.BOTH:
+        raise InputError(
+            f'sampled={sampled!r} belongs to protection="both" (SubSampReuseCov); leave it out'
+        )
+    if sampled is not None and reference_covariance:
+        raise InputError("a covariance from a reference panel is not sampled from the rows")
+    if reference_covariance and calibration == "paper":
+        raise InputError('calibration="paper" has no public covariance; use calibration="exact"')

@@ -10,7 +10,7 @@ after projection to 1/√ε, because Theorem 2 bounds its *square* by c(ε, δ) 
 
 Where the paper contradicts itself, or its own derivation:
 
-- Theorem 4 (GaussProj_X) has n where Table 1, row 5, has √n. Equation (8) put into λ‖w‖² + ‖e‖²/λ gives
+- Theorem 4 (GaussProj_X) has n where Table 1, row 5, has √n. The error of Section 5.2 put into λ‖w‖² + ‖e‖²/λ gives
   √n, the table's form, and so does the symmetry with Theorem 3. `outcome_projection_bound` has √n.
 - "Proj_X is better than Gauss when l > n^(2/3)" compares d√l/n, from which the factor ‖Yˡ‖² = l·b∞² has
   been taken out, with d·l²/n², from which it has not, and which lacks a factor d. With both put right the

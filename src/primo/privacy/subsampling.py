@@ -35,14 +35,16 @@ rows, which may be orthogonal to it even where the row and its replacement are p
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtr
 
 from primo.errors import InputError
 from primo.privacy.budget import Budget
-from primo.privacy.calibration import _ASSUMED_R2
+from primo.privacy.calibration import delta_of
 from primo.privacy.sensitivity import joint_distance
 
 __all__ = [
@@ -131,7 +133,6 @@ def calibrate(
     *,
     rows: int,
     sampled: int,
-    d: int,
     l: int,
     split: float | None = None,
     margin: float = 0.0,
@@ -144,12 +145,12 @@ def calibrate(
         For the whole release.
     rows, sampled
         n and s.
-    d, l
-        Features and outcomes; they only choose the split.
+    l
+        Outcomes; they only choose the split.
     split
         k = q/p in [0.001, 2]. By default the k of a fixed list (2, √2, 1, ...) with the least
-        predicted error 1/q + (R²d/2l)/(γ²p), the sum that `calibration.split_ratio` minimises, with
-        the covariance's noise multiplied by n/s. All of these are public numbers.
+        1/q + r/(γ²p), r = 1/√l: the sum that `calibration.split_ratio` minimises, with the
+        covariance's noise multiplied by n/s. All of these are public numbers.
     margin
         The `calibration.lattice_margin` of the mechanism, taken off the budget first.
 
@@ -192,7 +193,7 @@ def calibrate(
         return _scales(rows, sampled, low, k)
 
     if split is None:
-        weight = _ASSUMED_R2 * d / l / 2
+        weight = 1 / math.sqrt(l)
 
         def error(scales: SampledScales) -> float:
             p, q, _ = scales.squares
@@ -243,11 +244,125 @@ def accountant_epsilon(scales: SampledScales, delta: float) -> float:
     accountant = rdp.RdpAccountant(
         neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE
     )
-    covariance = dp_accounting.GaussianDpEvent(1 / math.sqrt(2 * p))
-    accountant.compose(
-        dp_accounting.SampledWithoutReplacementDpEvent(scales.rows, scales.sampled, covariance)
-    )
+    if p > 0:
+        covariance = dp_accounting.GaussianDpEvent(1 / math.sqrt(2 * p))
+        accountant.compose(
+            dp_accounting.SampledWithoutReplacementDpEvent(scales.rows, scales.sampled, covariance)
+        )
     rest = math.sqrt(joint_distance(0.0, q, s))
     if rest > 0:
         accountant.compose(dp_accounting.GaussianDpEvent(1 / rest))
     return float(accountant.get_epsilon(delta))
+
+
+#: Candidates for k = q/p: 2, √2, 1, ... down to 2^-9.5.
+_SPLITS = tuple(2 ** (1 - j / 2) for j in range(22))
+
+
+def _scales(rows: int, sampled: int, mu: float, split: float) -> SampledScales:
+    """Return the scales with public_mu = mu and q = split·p, outcome moments free."""
+    p = mu**2 / (2 + 2 * split + split**2 / 2)
+    return SampledScales(
+        rows=rows,
+        sampled=sampled,
+        covariance=1 / math.sqrt(p),
+        association=1 / math.sqrt(split * p),
+        outcome=2 / (split * math.sqrt(p)),
+    )
+
+
+def _joint_delta(scales: SampledScales, rest: float, epsilon: float) -> float:
+    """Bound delta by the convexity of the divergence over draws."""
+    drawn = delta_of(scales.public_mu, epsilon)
+    if scales.sampled == scales.rows:
+        return drawn
+    spared = delta_of(rest, epsilon) if rest > 0 else 0.0
+    return ((1 - scales.rate) * spared + scales.rate * drawn) * _SAFETY
+
+
+def _composed_delta(scales: SampledScales, rest: float, epsilon: float) -> float:
+    """Bound delta by E_z δ_A(ε - z).
+
+    A profile is convex in e^ε, hence between two edges of a cell below its chord in w = e^(ε-z)
+    (Doroshenko et al. 2022, "connect the dots"). The chord integrates in closed form: E[w; cell] is
+    e^ε times the cell's mass under the other law, N(-m²/2, m²).
+    """
+    mu = math.sqrt(2) / scales.covariance
+    if rest == 0:
+        return float(_profile(scales.rate, mu, np.array([epsilon]))[0]) * _SAFETY
+    edges, mass = _cells(rest)
+    values = _profile(scales.rate, mu, epsilon - edges)  # increasing from cell to cell
+    # The share θ of a cell's mass that falls to its left, smaller value, with w relative to the
+    # right edge: θ = (E[w; cell]/w_right - mass)/(w_left/w_right - 1).
+    log_other = _log_mass(edges / rest + rest / 2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        gain = np.exp(edges[1:] + log_other) - mass
+    share = np.clip(np.nan_to_num(gain / np.expm1(np.diff(edges)), nan=0.0), 0.0, mass)
+    inside = float(share @ values[:-1] + (mass - share) @ values[1:])
+    below, above = float(ndtr(-_REACH) * values[0]), float(ndtr(-_REACH))
+    return (below + inside + above) * _SAFETY
+
+
+def _cells(rest: float) -> tuple[Vector, Vector]:
+    """Cut the privacy loss N(m²/2, m²) into cells; return their edges and masses."""
+    count = min(_MOST_CELLS, math.ceil(2 * _REACH * max(1.0, rest) / _CELL))
+    standard = np.linspace(-_REACH, _REACH, count + 1)
+    return rest * standard + rest**2 / 2, np.exp(_log_mass(standard))
+
+
+def _log_mass(edges: Vector) -> Vector:
+    """Return the logarithm of the normal mass between edges, to full relative precision."""
+    # A cell right of zero is mirrored: differences of small numbers stay accurate.
+    right = edges[:-1] > 0
+    near = np.where(right, -edges[:-1], edges[1:])
+    far = np.where(right, -edges[1:], edges[:-1])
+    log_near = log_ndtr(near)
+    result: Vector = log_near + np.log(-np.expm1(log_ndtr(far) - log_near))
+    return result
+
+
+def _profile(rate: float, mu: float, epsilon: Vector) -> Vector:
+    """Return δ_A: the amplified profile of the covariance alone, of either sign."""
+    size = np.abs(epsilon)
+    inner = size - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-size))
+    delta = rate * _gauss(mu, inner)
+    return np.where(epsilon >= 0, delta, 1 - np.exp(-size) * (1 - delta))
+
+
+def _attained(rate: float, mu: float, epsilon: Vector) -> Vector:
+    """Return the exact profile of (1-γ)N(0, 1) + γN(mu, 1) against N(0, 1)."""
+    apart = -np.expm1(np.minimum(epsilon, 0.0))  # what disjoint parts of the laws give: 1 - e^ε
+    if mu == 0:
+        return apart
+    # N(mu) is weighed against (e^ε - (1-γ))/γ times N(0); where that is not positive, it always wins.
+    spared = (1 - rate) * np.exp(np.minimum(-epsilon, 700.0))
+    meets = spared < 1
+    inner = epsilon - math.log(rate) + np.log1p(-np.where(meets, spared, 0.0))
+    return np.where(meets, rate * _gauss(mu, np.where(meets, inner, 0.0)), apart)
+
+
+def _gauss(mu: float, epsilon: Vector) -> Vector:
+    """Vectorised `calibration.delta_of` in float64."""
+    first = ndtr(mu / 2 - epsilon / mu)
+    second = np.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu))
+    result: Vector = np.maximum(0.0, first - second)
+    return result
+
+
+def _solve(delta_at: Callable[[float], float], delta: float, *, upwards: bool) -> float:
+    """Return the epsilon ≥ 0 at which a decreasing curve meets delta, rounded to the asked side."""
+    if delta_at(0.0) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while delta_at(high) > delta:
+        low, high = high, 2 * high
+        if high > _LARGEST_EPSILON:
+            return math.inf if upwards else low
+    while high - low > 1e-10 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if delta_at(middle) > delta else (low, middle)
+    return high if upwards else low
+
+
+#: Beyond this an epsilon protects nothing and is reported as infinite.
+_LARGEST_EPSILON = 1e6
