@@ -39,15 +39,14 @@ class Place:
 
 def places() -> list[Place]:
     """List every printed scale, in units of b_x² or b_x·b_y, for sums, at `BUDGET`."""
-    whole = noise_multiplier(BUDGET)
-    half_budget = Budget(epsilon=BUDGET.epsilon / 2, delta=BUDGET.delta / 2)
-    half = noise_multiplier(half_budget)
+    whole = noise_multiplier(BUDGET.epsilon, BUDGET.delta)
+    half = noise_multiplier(BUDGET.epsilon / 2, BUDGET.delta / 2)
     gauss = _printed(PaperAlgorithm.REUSE_COV_GAUSS)
     empirical = _printed(PaperAlgorithm.LAMBDA_REUSE_COV)
     sub = _printed(PaperAlgorithm.SUB_SAMP_REUSE_COV, 0.1)
     rate = sub.sampled / sub.rows
-    inner = Budget(
-        epsilon=math.log1p(math.expm1(half_budget.epsilon) / rate), delta=half_budget.delta / rate
+    inner = noise_multiplier(
+        math.log1p(math.expm1(BUDGET.epsilon / 2) / rate), BUDGET.delta / 2 / rate
     )
     covariance = ("√2·c(ε/2, δ/2)", math.sqrt(2) * half)
     association = ("2·c(ε/2, δ/2)", 2 * half)
@@ -106,7 +105,7 @@ def places() -> list[Place]:
         Place(
             where="Algorithm 4 lines 2 and 3, covariance of s = n/10 rows",
             printed=("4(s/n)²√(2 log(2.5/δ))/ε", sub.covariance),
-            needed=("√2·c(ε₀, δ₀)", math.sqrt(2) * noise_multiplier(inner)),
+            needed=("√2·c(ε₀, δ₀)", math.sqrt(2) * inner),
             why="an average of s rows moves by 1/s, not 1/n; a sample of s rows may spend "
             "ε₀ = log(1 + (n/s)(e^(ε/2) - 1)), δ₀ = (n/s)·δ/2, far less than ε·n/s; √2 as above; and "
             "the half is taken twice, which errs on the safe side and is all that is left at s = n",

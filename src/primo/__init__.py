@@ -2,6 +2,8 @@
 
 from importlib.metadata import version
 
+from primo.api import extend
+from primo.archive import load_release, save_release
 from primo.bounds import Bounds
 from primo.errors import (
     BoundsError,
@@ -12,6 +14,7 @@ from primo.errors import (
 )
 from primo.estimators import PrimoRegressor
 from primo.fitted import Coefficients, coefficients
+from primo.pipeline import with_public_features
 from primo.plans import Plan
 from primo.privacy.budget import Budget
 from primo.privacy.protection import Protection
@@ -34,4 +37,8 @@ __all__ = [
     "ReproducibleNoiseWarning",
     "__version__",
     "coefficients",
+    "extend",
+    "load_release",
+    "save_release",
+    "with_public_features",
 ]

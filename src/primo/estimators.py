@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +12,17 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from primo.bounds import Bounds, as_bounds
-from primo.errors import InputError, PrivacyError, ReproducibleNoiseWarning
-from primo.estimate import ESTIMATORS
-from primo.fitted import coefficients
-from primo.noise import RandomBits
+from primo.errors import InputError, PrivacyError
+from primo.fitted import check_estimation, coefficients
+from primo.intake import (
+    block_bounds,
+    column_names,
+    labels,
+    random_bits,
+    reference_covariance,
+    threads,
+)
+from primo.noise import check_backend
 from primo.pipeline import make_release
 from primo.plans import make_plan
 from primo.privacy.protection import Protection
@@ -42,8 +47,18 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     estimator : {"auto", "ridge", "filter", "one-sided", "two-sided"}, default "auto"
         How coefficients are made from the released moments; costs no privacy. "auto" chooses by
         simulation from the released numbers.
-    association : {"gauss"}, default "gauss"
-        The mechanism for XᵀY.
+    association : {"gauss", "projection", "auto"}, default "gauss"
+        The mechanism for XᵀY: Gaussian noise, the paper's projection (where one block is public), or
+        whichever `primo.plan` predicts to do better from public numbers.
+    calibration : {"exact", "paper"}, default "exact"
+        "paper" uses the noise scales as the paper prints them, to reproduce its figures; the release
+        then states the epsilon that they truly give.
+    covariance_rows : int, optional
+        Make the covariance from this many rows, drawn in secret (SubSampReuseCov): saves time, not
+        noise. Only for ``protection="both"``.
+    public_covariance : array (d, d), optional
+        Covariance of the features (as `numpy.cov` gives it, in the data's units, about the centres of
+        `feature_bounds`) in a public reference panel. Only the association is then paid for.
     fit_intercept : bool, default True
         Whether a constant feature is part of the release. Without it predictions pass through the
         public centres of the bounds.
@@ -53,8 +68,12 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Ratio q/p of association to covariance; chosen from the public l by default.
     outcome_moments : {"auto", "full", "diagonal"}, default "auto"
         How much of YᵀY is released along (at no cost); "auto" is full up to 512 outcomes.
-    ridge_lambda : float, optional
-        Penalty for ``estimator="ridge"``, on sums of squares in scaled units.
+    ridge_lambda : float, "theorem" or "adassp", optional
+        Penalty for ``estimator="ridge"``, on sums of squares in scaled units, or a rule for it.
+    coefficient_norm : float, optional
+        Public guess of ‖w‖ in scaled units, for ``ridge_lambda="theorem"``.
+    solver : {"fast", "qr", "cg"}, default "fast"
+        For the ridge: the eigenbasis, or the paper's QR and conjugate gradients.
     backend : {"primo", "opendp"}, default "primo"
         The sampler of the exact discrete Gaussian.
     n_jobs : int, optional
@@ -105,11 +124,16 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         outcome_bounds: Any = None,
         estimator: str = "auto",
         association: str = "gauss",
+        calibration: str = "exact",
+        covariance_rows: int | None = None,
+        public_covariance: Any = None,
         fit_intercept: bool = True,
         missing: str = "error",
         split: float | None = None,
         outcome_moments: str = "auto",
-        ridge_lambda: float | None = None,
+        ridge_lambda: float | str | None = None,
+        coefficient_norm: float | None = None,
+        solver: str = "fast",
         backend: str = "primo",
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -122,11 +146,16 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.outcome_bounds = outcome_bounds
         self.estimator = estimator
         self.association = association
+        self.calibration = calibration
+        self.covariance_rows = covariance_rows
+        self.public_covariance = public_covariance
         self.fit_intercept = fit_intercept
         self.missing = missing
         self.split = split
         self.outcome_moments = outcome_moments
         self.ridge_lambda = ridge_lambda
+        self.coefficient_norm = coefficient_norm
+        self.solver = solver
         self.backend = backend
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -142,9 +171,17 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         y : array-like, series or data frame (n, l) or (n,)
             Outcomes. (The name is scikit-learn's; in formulas they are Y.)
         """
-        check_choice("estimator", self.estimator, ESTIMATORS)
-        check_choice("association", self.association, ("gauss",))
-        outcome_names = _names(y)
+        how: dict[str, Any] = {
+            "estimator": self.estimator,
+            "ridge_lambda": self.ridge_lambda,
+            "coefficient_norm": self.coefficient_norm,
+            "solver": self.solver,
+        }
+        # Everything that can be refused is refused before a row is read and budget spent.
+        check_estimation(**how)
+        workers = threads(self.n_jobs)
+        check_backend(self.backend, seeded=self.random_state is not None)
+        outcome_names = column_names(y)
         features = validate_data(self, X, dtype="numeric", ensure_all_finite=False)
         if y is None:
             raise InputError(
@@ -166,34 +203,37 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             epsilon=self.epsilon,
             delta=self.delta,
             protection=protection,
-            feature_bounds=_bounds(
+            feature_bounds=block_bounds(
                 self.feature_bounds, "feature", features, protection.features_private
             ),
-            outcome_bounds=_bounds(
+            outcome_bounds=block_bounds(
                 self.outcome_bounds, "outcome", outcomes, protection.outcomes_private
             ),
             intercept=self.fit_intercept,
             split=self.split,
             outcome_moments=self.outcome_moments,
             missing=self.missing,
+            association=self.association,
+            calibration=self.calibration,
+            sampled=self.covariance_rows,
+            reference_covariance=self.public_covariance is not None,
         )
         source = ArraySource(
             features=features,
             outcomes=outcomes,
-            feature_names=_labels(getattr(self, "feature_names_in_", None), "x", d),
-            outcome_names=_labels(outcome_names, "y", l),
+            feature_names=labels(getattr(self, "feature_names_in_", None), "x", d),
+            outcome_names=labels(outcome_names, "y", l),
         )
         self.release_ = make_release(
             source,
             plan,
-            bits=_bits(self.random_state),
+            bits=random_bits(self.random_state),
+            covariance=reference_covariance(self.public_covariance, plan),
             backend=self.backend,
-            workers=self.n_jobs,
+            workers=workers,
             show_progress=self.verbose,
         )
-        fitted = coefficients(
-            self.release_, estimator=self.estimator, ridge_lambda=self.ridge_lambda
-        )
+        fitted = coefficients(self.release_, **how)
         self.estimator_ = fitted.estimator
         self.outcome_names_ = np.asarray(fitted.outcome_names, dtype=object)
         self.coef_ = fitted.slopes[:, 0] if single else fitted.slopes.T
@@ -230,12 +270,6 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return state
 
 
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuse a value that is not among the choices, and list them."""
-    if value not in choices:
-        raise InputError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}")
-
-
 class _Fingerprint:
     """Recognises arrays seen before, by a keyed hash of a few of their rows.
 
@@ -265,43 +299,3 @@ class _Fingerprint:
                 return b""  # not numbers, so not what was fitted
             state.update(repr(rows.shape).encode() + np.ascontiguousarray(values).tobytes())
         return state.digest()
-
-
-def _bounds(value: Any, block: str, rows: NDArray[Any], private: bool) -> Bounds | None:
-    """Bounds given by the caller; for a public block, else, the ones its rows show."""
-    if value is not None:
-        return as_bounds(value, block)
-    return None if private else Bounds.from_public(rows)
-
-
-def _bits(random_state: Any) -> RandomBits:
-    if random_state is None:
-        return RandomBits.fresh()
-    if isinstance(random_state, np.random.RandomState):
-        random_state = int(random_state.randint(2**31))
-    if not isinstance(random_state, int | np.integer) or isinstance(random_state, bool):
-        raise InputError(
-            f"random_state={random_state!r} must be an integer, a numpy RandomState or None"
-        )
-    warnings.warn(
-        "random_state makes the noise reproducible: the release is not private against anyone who "
-        "knows or guesses it, and is marked as not for publication. Leave it out for real data",
-        ReproducibleNoiseWarning,
-        stacklevel=3,
-    )
-    return RandomBits.seeded(int(random_state))
-
-
-def _names(table: Any) -> list[str] | None:
-    """Column names of a data frame or series, if it has any."""
-    columns = getattr(table, "columns", None)
-    if columns is not None:
-        return [str(name) for name in columns]
-    name = getattr(table, "name", None)
-    return [str(name)] if name is not None and np.ndim(table) == 1 else None
-
-
-def _labels(names: Any, prefix: str, count: int) -> tuple[str, ...]:
-    if names is None:
-        return tuple(f"{prefix}{i}" for i in range(count))
-    return tuple(str(name) for name in names)

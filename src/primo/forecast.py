@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from scipy.optimize import brentq
 
 from primo.errors import InputError
 from primo.estimate import ESTIMATORS, NoisyMoments, estimate
+from primo.mechanisms.projection import project_onto_features
 from primo.plans import Plan
 from primo.privacy.budget import is_number
 from primo.privacy.protection import Protection
@@ -54,8 +56,11 @@ class Signal:
     outcome_spread
         The same for a row of outcomes; if None, bounds at 1.15·√l + 1 standard deviations.
     effective_rank
-        How many directions the features really have, (Σa)²/Σa² of the eigenvalues of XᵀX. If None,
-        d/(1 + √d/8), as for SNPs picked at random from a few megabases.
+        How many directions the features really have: exp of the entropy of the eigenvalues of XᵀX,
+        d if the features are uncorrelated. If None, d/(1 + √d/16), as for SNPs picked at random from
+        a few megabases.
+    eigenvalues
+        The d eigenvalues of XᵀX up to a factor, if public data tell them, instead of a rank.
     outcome_correlation
         Correlation of any two outcomes, in signal and residual alike.
     """
@@ -64,6 +69,7 @@ class Signal:
     feature_spread: float = 0.5
     outcome_spread: float | None = None
     effective_rank: float | None = None
+    eigenvalues: tuple[float, ...] | None = None
     outcome_correlation: float = 0.0
 
     def __post_init__(self) -> None:
@@ -76,8 +82,38 @@ class Signal:
         rank, correlation = self.effective_rank, self.outcome_correlation
         if rank is not None and not (is_number(rank) and 1 <= rank < math.inf):
             raise InputError(f"effective_rank={rank!r} must be at least 1")
+        if self.eigenvalues is not None:
+            if rank is not None:
+                raise InputError("give either effective_rank or eigenvalues, not both")
+            values = np.asarray(self.eigenvalues, dtype=np.float64)
+            if values.ndim != 1 or not (np.isfinite(values).all() and values.min(initial=1) >= 0):
+                raise InputError(
+                    "eigenvalues must be finite numbers of at least 0, one per feature"
+                )
+            if not values.sum() > 0:
+                raise InputError("eigenvalues must not all be 0")
         if not is_number(correlation) or not 0 <= correlation < 1:
             raise InputError(f"outcome_correlation={correlation!r} must lie in [0, 1)")
+
+    @classmethod
+    def from_public(
+        cls, features: NDArray[Any], *, norm: float, r2: float, outcome_correlation: float = 0.0
+    ) -> Signal:
+        """Read what a *public* panel says about the features, centred and in the bounds' units.
+
+        Calling this on private data would make the plan depend on it, and void the guarantee of
+        whatever was chosen by the plan.
+        """
+        rows = np.asarray(features, dtype=np.float64)
+        if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
+            raise InputError("the panel must be a table of finite numbers, one row per person")
+        values = np.maximum(np.linalg.eigvalsh(rows.T @ rows), 0.0)
+        return cls(
+            r2=r2,
+            feature_spread=min(1.0, float(values.sum()) / len(rows) / norm**2),
+            eigenvalues=tuple(float(v) for v in values),
+            outcome_correlation=outcome_correlation,
+        )
 
     def outcome_share(self, l: int) -> float:
         """Return the mean squared norm of a row of l outcomes over its squared bound."""
@@ -86,11 +122,16 @@ class Signal:
         return float(l / (1.15 * math.sqrt(l) + 1) ** 2)
 
     def spectrum(self, d: int) -> Floats:
-        """Return d ascending eigenvalues that add up to 1, decaying exponentially.
+        """Return d ascending eigenvalues that add up to 1.
 
-        The decay is the one whose (Σa)²/Σa² is the effective rank.
+        The given ones, or an exponential decay of the given effective rank.
         """
-        rank = d / (1 + math.sqrt(d) / 8) if self.effective_rank is None else self.effective_rank
+        if self.eigenvalues is not None:
+            if len(self.eigenvalues) != d:
+                raise InputError(f"there are {len(self.eigenvalues)} eigenvalues for {d} features")
+            given = np.sort(np.asarray(self.eigenvalues, dtype=np.float64))
+            return np.asarray(given / given.sum())
+        rank = d / (1 + math.sqrt(d) / 16) if self.effective_rank is None else self.effective_rank
         if rank >= d * (1 - 1e-9):
             return np.full(d, 1 / d)
         position = np.arange(d) / max(d - 1, 1)
@@ -107,15 +148,18 @@ class Signal:
             return values(steepest)
         return values(brentq(excess, 0.0, steepest, xtol=1e-6))
 
-    def coefficient_norm(self, *, d: int, l: int, feature_norm: float, outcome_norm: float) -> float:
+    def coefficient_norm(
+        self, *, d: int, l: int, feature_norm: float, outcome_norm: float
+    ) -> float:
         """Return ‖ŵ‖, root mean squared over outcomes, that these assumptions imply."""
         variance = self.outcome_share(l) * outcome_norm**2 / l
         return math.sqrt(d * self.r2 * variance / self.feature_spread) / feature_norm
 
 
 def effective_rank_of(eigenvalues: Floats) -> float:
-    """Return (Σa)²/Σa², between 1 and their number."""
-    return float(eigenvalues.sum() ** 2 / (eigenvalues @ eigenvalues))
+    """Return exp of the entropy of the eigenvalues' shares, between 1 and their number."""
+    shares = eigenvalues[eigenvalues > 0] / eigenvalues.sum()
+    return float(np.exp(-shares @ np.log(shares)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,18 +199,25 @@ def predict_all(
         if name not in ESTIMATORS:
             raise InputError(f"unknown estimator {name!r}; choose one of {', '.join(ESTIMATORS)}")
     simulated = min(plan.l, MOST_OUTCOMES)
+    if plan.protection is Protection.FEATURES and plan.full_outcome_moments:
+        simulated = plan.l  # two-sided filters of exact YᵀY: no part of it stands for the whole
     repeats = min(MOST_REPEATS, max(FEWEST_REPEATS, math.ceil(4 * MOST_REPEATS / simulated)))
     scores = np.empty((repeats, len(estimators)))
     ols = np.empty(repeats)
     for repeat in range(repeats):
         draw = _draw(plan, signal, simulated, seed=(_SEED, repeat))
         moments = draw.release(plan, association)
-        ols[repeat] = draw.score(draw.association / np.maximum(draw.values, 1e-300)[:, None])
+        ols[repeat] = draw.score(draw.least_squares())
         for column, name in enumerate(estimators):
             scores[repeat, column] = draw.score(estimate(moments, estimator=name).coefficients)
+    # Least squares is cheap to draw often, so its luck in these few draws is known and taken out, in
+    # proportion to what the estimator reaches of it.
+    expected = _expected_ols(plan, signal, simulated)
+    share = np.clip(scores.mean(axis=0) / ols.mean(), 0.0, 1.0)
+    scores -= np.outer(ols - expected, share)
     errors = scores.std(axis=0, ddof=1) / math.sqrt(repeats)
     return tuple(
-        Prediction(r2=float(r2), ols_r2=float(ols.mean()), standard_error=float(error))
+        Prediction(r2=float(r2), ols_r2=expected, standard_error=float(error))
         for r2, error in zip(scores.mean(axis=0), errors, strict=True)
     )
 
@@ -191,12 +242,10 @@ class Projected:
     ) -> Projected:
         """GaussProj_Y, from the exact YᵀY."""
         values, vectors = np.linalg.eigh(outcome_moments)
-        values = np.where(values > len(values) * 1e-15 * values[-1], values, 0.0)
+        values = np.maximum(values, 0.0)
         rotated = association @ vectors
         keep = _shrinkage(values, np.einsum("ij,ij->j", rotated, rotated), radius_squared)
-        return cls(
-            association=(rotated * keep) @ vectors.T, kept=float(np.sqrt(np.mean(keep**2)))
-        )
+        return cls(association=(rotated * keep) @ vectors.T, kept=float(np.sqrt(np.mean(keep**2))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,6 +258,11 @@ class _Draw:
     signal_variance: float  # τ², of a coefficient
     residual_variance: float  # s²
     seed: tuple[int, int]
+
+    def least_squares(self) -> Floats:
+        """Return the coefficients without privacy."""
+        seen = self.values > 0
+        return np.where(seen, self.association.T / np.where(seen, self.values, 1.0), 0.0).T
 
     def score(self, coefficients: Floats) -> float:
         """R² of coefficients on this cohort, pooled over outcomes."""
@@ -263,7 +317,7 @@ class _Draw:
         """
         d, l = len(self.values), plan.l
         per_outcome = self.values * self.signal_variance + self.residual_variance
-        free = max(plan.n - d, 1)
+        free = max(plan.n - int(np.count_nonzero(self.values)), 1)
         strong = l * per_outcome + free * self.residual_variance
         small, large = sorted((free, max(l - d, 1)))
         size = min(small, BULK)
@@ -272,27 +326,47 @@ class _Draw:
         bulk *= self.residual_variance * small / size
         noise_energy = d * plan.association_sigma**2
         copies = np.append(np.ones(d), np.full(size, small / size))
-        energy = np.append(self.values * l * per_outcome + noise_energy, np.full(size, noise_energy))
+        energy = np.append(
+            self.values * l * per_outcome + noise_energy, np.full(size, noise_energy)
+        )
         keep = _shrinkage(np.append(strong, bulk), copies * energy, radius_squared)
         return keep[:d], float(np.sqrt(copies @ keep**2 / l))
 
 
-def _draw(plan: Plan, signal: Signal, m: int, *, seed: tuple[int, int]) -> _Draw:
-    """Draw the moments of m of the plan's outcomes under the assumption."""
+def _scales(plan: Plan, signal: Signal) -> tuple[Floats, float, float]:
+    """Return the eigenvalues of XᵀX, τ² and s² that the assumption implies under a plan."""
     n, d = plan.n, plan.d
     values = signal.spectrum(d)
     values = np.where(np.arange(d) < d - n, 0.0, values)  # at most n directions
     values *= n * signal.feature_spread * plan.features.norm**2 / values.sum()
     variance = signal.outcome_share(plan.l) * plan.outcomes.norm**2 / plan.l
-    tau2 = signal.r2 * variance * n / values.sum()
-    residual = (1 - signal.r2) * variance
+    return values, signal.r2 * variance * n / values.sum(), (1 - signal.r2) * variance
+
+
+def _expected_ols(plan: Plan, signal: Signal, m: int) -> float:
+    """Return the expected R² of least squares for m outcomes, from many draws of its law."""
+    values, tau2, residual = _scales(plan, signal)
+    rng = np.random.default_rng(_SEED)
+    draws = max(8, 4000 // m)
+    scale = np.sqrt(values * tau2 + residual * (values > 0))[:, None]
+    scaled = _correlate(scale * rng.standard_normal((draws, plan.d, m)), signal)
+    explained = np.einsum("kij,kij->k", scaled, scaled)
+    left = residual * m * max(plan.n - int(np.count_nonzero(values)), 0)
+    return float(np.mean(explained / (explained + left)))
+
+
+def _draw(plan: Plan, signal: Signal, m: int, *, seed: tuple[int, int]) -> _Draw:
+    """Draw the moments of m of the plan's outcomes under the assumption."""
+    n, d = plan.n, plan.d
+    values, tau2, residual = _scales(plan, signal)
     rng = np.random.default_rng((*seed, 0))
     # Drawn outcome by outcome, so that fewer outcomes are a part of more.
     drawn = rng.standard_normal((m, 2, d))
     true, sampling = _correlate(drawn[:, 0].T, signal), _correlate(drawn[:, 1].T, signal)
     root = np.sqrt(values)[:, None]
     scaled = root * math.sqrt(tau2) * true + math.sqrt(residual) * sampling  # A^(1/2)W_ols
-    free = max(n - d, 0)
+    scaled *= values[:, None] > 0
+    free = max(n - int(np.count_nonzero(values)), 0)
     left = np.random.default_rng((*seed, 8))
     whole = plan.full_outcome_moments or (not plan.protection.outcomes_private and m == plan.l)
     if whole or signal.outcome_correlation > 0:
@@ -315,12 +389,12 @@ def _draw(plan: Plan, signal: Signal, m: int, *, seed: tuple[int, int]) -> _Draw
 
 def _correlate(rows: Floats, signal: Signal) -> Floats:
     """Give independent outcomes (in columns) the assumed correlation."""
-    rho, m = signal.outcome_correlation, rows.shape[1]
+    rho, m = signal.outcome_correlation, rows.shape[-1]
     if rho == 0 or m == 1:
         return rows
     own = math.sqrt(1 - rho)
     common = math.sqrt(1 - rho + m * rho) - own
-    return np.asarray(own * rows + common * rows.mean(axis=1, keepdims=True))
+    return np.asarray(own * rows + common * rows.mean(axis=-1, keepdims=True))
 
 
 def _wishart_factor(rng: np.random.Generator, size: int, degrees: float) -> Floats:
@@ -346,22 +420,12 @@ def _symmetric(rng: np.random.Generator, d: int, sigma: float) -> Floats:
 
 
 def _shrinkage(values: Floats, energy: Floats, radius_squared: float) -> Floats:
-    """Return v/(v + ν): the projection onto an ellipsoid with squared axes v·radius_squared.
+    """Return v/(v + ν), the factors of the projection in its eigenbasis.
 
-    ν = 0 if the point lies inside, otherwise Σ v·energy/(v + ν)² = radius_squared.
+    By `project_onto_features` itself, on one column that carries the energy of each direction.
     """
-    positive = values > 0
-    v, e = values[positive], energy[positive]
-    keep = np.zeros_like(values)
-    if float(np.sum(e / v)) <= radius_squared:
-        keep[positive] = 1.0
-        return keep
-
-    def excess(log_nu: float) -> float:
-        return math.log(float(np.sum(v * e / (v + math.exp(log_nu)) ** 2)) / radius_squared)
-
-    high = math.log(math.sqrt(float(v @ e) / radius_squared) + float(v.max()))
-    low = math.log(float(v.min())) - 40.0
-    nu = math.exp(brentq(excess, low, high, xtol=1e-10)) if excess(low) > 0 else 0.0
-    keep[positive] = v / (v + nu)
-    return keep
+    lengths = np.sqrt(np.maximum(energy, 1e-300))[:, None]
+    radius = math.sqrt(radius_squared)
+    return np.asarray(project_onto_features(lengths, np.diag(values), radius=radius) / lengths)[
+        :, 0
+    ]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from primo.errors import InputError
-from primo.plans import Plan
+from primo.plans import CovarianceOrigin, Plan
 from primo.sources.base import Block, Source
 
 __all__ = ["Moments", "fold"]
@@ -39,7 +39,7 @@ class Moments:
     """Private integer sums over rows, in grid units; add two of them to merge two sets of rows."""
 
     rows: int
-    covariance: Integers  # (width, width) XᵀX
+    covariance: Integers  # (width, width) XᵀX, or (0, 0) if it comes from elsewhere
     association: Integers  # (width, l) XᵀY
     outcome: Integers  # (l, l) YᵀY, or (l,) its diagonal
 
@@ -62,15 +62,21 @@ def fold(
     source: Source,
     plan: Plan,
     *,
+    sample: NDArray[np.bool_] | None = None,
     workers: int | None = None,
     block_rows: int | None = None,
     progress: Progress | None = None,
 ) -> Moments:
     """Read every row once and return the integer moments of the quantised rows.
 
+    `sample` marks the rows that make the covariance, if the plan sub-samples it; it is as private as
+    the rows. Where the plan takes the covariance from elsewhere, none is summed.
+
     Cost: one pass, O(n·d² + n·d·l) (plus n·l² for full outcome moments); memory of a few blocks and
     one set of moments per worker. The result does not depend on `workers` or `block_rows`.
     """
+    if (sample is not None) != plan.draws_sample:
+        raise InputError("a sub-sampled plan needs its sample, and only that one")
     workers = workers or min(4, os.cpu_count() or 1)
     width = plan.width + plan.l
     rows = block_rows or max(_BLOCK_BYTES // (8 * width), plan.width, 8)
@@ -79,17 +85,25 @@ def fold(
     for _ in range(workers):
         accumulators.put(_Accumulator(plan, rows))
 
-    def work(block: Block) -> int:
+    def work(placed: tuple[int, Block]) -> int:
+        start, block = placed
+        chosen = None if sample is None else sample[start : start + len(block.features)]
         accumulator = accumulators.get()
         try:
-            return accumulator.add(block)
+            return accumulator.add(block, chosen)
         finally:
             accumulators.put(accumulator)
+
+    def placed() -> Iterator[tuple[int, Block]]:
+        start = 0
+        for block in source.blocks(rows):
+            yield start, block
+            start += len(block.features)
 
     done = 0
     # One BLAS thread per worker: blocks are the unit of parallel work.
     with threadpool_limits(limits=1 if workers > 1 else None, user_api="blas"):
-        for count in _in_order(work, source.blocks(rows), workers):
+        for count in _in_order(work, placed(), workers):
             done += count
             if progress is not None:
                 progress(count)
@@ -105,7 +119,9 @@ def fold(
     return total
 
 
-def _in_order(work: Callable[[Block], int], blocks: Iterator[Block], workers: int) -> Iterator[int]:
+def _in_order(
+    work: Callable[[tuple[int, Block]], int], blocks: Iterator[tuple[int, Block]], workers: int
+) -> Iterator[int]:
     """Run `work` over `blocks` with at most two blocks per worker in flight."""
     if workers == 1:
         yield from map(work, blocks)
@@ -134,29 +150,40 @@ class _Accumulator:
         self._features, self._outcomes = plan.feature_quantiser(), plan.outcome_quantiser()
         width = plan.width + plan.l
         self._buffer = np.empty((self.rows, width))
+        self._summed = plan.covariance_origin is CovarianceOrigin.ROWS
+        # One Gram matrix of [X Y] holds all three blocks where all are wanted of the same rows.
+        self._gram = plan.full_outcome_moments and self._summed and not plan.draws_sample
         shapes: list[tuple[int, ...]]
-        if plan.full_outcome_moments:
-            shapes = [(width, width)]  # one Gram matrix of [X Y] holds all three blocks
+        if self._gram:
+            shapes = [(width, width)]
         else:
-            shapes = [(plan.width, plan.width), (plan.width, plan.l), (plan.l,)]
+            outcome = (plan.l, plan.l) if plan.full_outcome_moments else (plan.l,)
+            covariance = (plan.width, plan.width) if self._summed else (0, 0)
+            shapes = [covariance, (plan.width, plan.l), outcome]
         self._sums = [np.zeros(shape) for shape in shapes]
         self._products = [np.empty(shape) for shape in shapes]
         self._totals = [np.zeros(shape, dtype=np.int64) for shape in shapes]
 
-    def add(self, block: Block) -> int:
+    def add(self, block: Block, chosen: NDArray[np.bool_] | None) -> int:
         m = len(block.features)
         if m > self.rows or len(block.outcomes) != m:
             raise InputError("a source gave a block of the wrong size")
         if self.summed + m > self.plan.grid.exact_rows:
             self._flush()
         x, y = self._quantised(block, m)
-        if self.plan.full_outcome_moments:
+        if self._gram:
             both = self._buffer[:m]
             np.matmul(both.T, both, out=self._products[0])
         else:
-            np.matmul(x.T, x, out=self._products[0])
-            np.matmul(x.T, y, out=self._products[1])
-            np.einsum("ij,ij->j", y, y, out=self._products[2])
+            covariance, association, outcome = self._products
+            if self._summed:
+                some = x if chosen is None else x[chosen]
+                np.matmul(some.T, some, out=covariance)
+            np.matmul(x.T, y, out=association)
+            if self.plan.full_outcome_moments:
+                np.matmul(y.T, y, out=outcome)
+            else:
+                np.einsum("ij,ij->j", y, y, out=outcome)
         for total, product in zip(self._sums, self._products, strict=True):
             total += product
         self.summed += m
@@ -166,7 +193,7 @@ class _Accumulator:
     def _quantised(self, block: Block, m: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Integer rows; one shared buffer for [X Y], or two so that each is contiguous."""
         width = self.plan.width
-        if self.plan.full_outcome_moments:
+        if self._gram:
             x, y = self._buffer[:m, :width], self._buffer[:m, width:]
         else:
             flat = self._buffer.reshape(-1)
@@ -185,7 +212,7 @@ class _Accumulator:
     def total(self) -> Moments:
         self._flush()
         width = self.plan.width
-        if self.plan.full_outcome_moments:
+        if self._gram:
             gram = self._totals[0]
             covariance, association = gram[:width, :width], gram[:width, width:]
             outcome = gram[width:, width:]

@@ -1,16 +1,31 @@
-"""The one orchestrating function: plan in hand, read once, release, estimate."""
+"""The one orchestrating function: plan in hand, read once, release."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.errors import InputError
+from primo.estimate.rowspace import row_space
 from primo.mechanisms import gauss
+from primo.mechanisms.projection import project_onto_features, project_onto_outcomes
 from primo.moments import fold
 from primo.noise import RandomBits
-from primo.plans import Plan
+from primo.plans import CovarianceOrigin, Plan
+from primo.privacy.protection import Protection
 from primo.progress import row_progress
-from primo.release import Release
+from primo.public_block import public_columns, public_means
+from primo.release import PublicFeatures, Release
+from primo.sources.arrays import ArraySource
 from primo.sources.base import Source
 
-__all__ = ["make_release"]
+__all__ = ["make_release", "with_public_features"]
+
+Matrix = NDArray[np.float64]
 
 
 def make_release(
@@ -18,24 +33,82 @@ def make_release(
     plan: Plan,
     *,
     bits: RandomBits,
+    covariance: Matrix | None = None,
     backend: str = "primo",
     workers: int | None = None,
     show_progress: bool = False,
 ) -> Release:
     """Read every row of `source` once and release its moments under `plan`.
 
-    Guarantee: satisfies `plan.budget` for `plan.protection`, provided `bits` are fresh; nothing else
-    that depends on the rows leaves this function.
+    `covariance`, in scaled units, is given where the plan does not take it from the rows.
+
+    Guarantee: (`plan.epsilon`, `plan.budget.delta`)-DP for `plan.protection`, provided `bits` are
+    fresh; nothing else that depends on private rows leaves this function.
     Cost: one pass, O(n·d² + n·d·l).
     """
+    sample = None
+    if plan.draws_sample:
+        sample = bits.subset(plan.n, plan.sampled or plan.n, label="sample")
     with row_progress(plan.n, show=show_progress) as progress:
-        moments = fold(source, plan, workers=workers, progress=progress)
-    return gauss.release(
+        moments = fold(source, plan, sample=sample, workers=workers, progress=progress)
+    release = gauss.release(
         moments,
         plan,
         feature_names=source.feature_names,
         outcome_names=source.outcome_names,
         bits=bits,
+        covariance=covariance,
         backend=backend,
         workers=workers or 2,
     )
+    if plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
+        release = with_public_features(release, _arrays(source).features)
+    return _projected(release, source) if plan.association == "projection" else release
+
+
+def with_public_features(release: Release, features: NDArray[Any]) -> Release:
+    """Attach the public features that a release with more features than rows is estimated with.
+
+    Cost: O(n²·d + n³); memory of three n×n matrices and a block of columns.
+    """
+    plan = release.plan
+    if plan.covariance_origin is not CovarianceOrigin.ROW_SPACE:
+        raise InputError("only a release with more public features than rows needs them")
+    if features.shape != (plan.n, plan.d):
+        raise InputError(f"features have shape {features.shape}, not ({plan.n}, {plan.d})")
+    means = public_means(features, plan.features) if plan.intercept else np.zeros(plan.d)
+    columns = public_columns(features, plan.features, means=means)
+    space = row_space(columns, n=plan.n, width=plan.d)
+    return dataclasses.replace(
+        release, public_features=PublicFeatures(means=means, row_space=space)
+    )
+
+
+def _projected(release: Release, source: Source) -> Release:
+    """Project the noisy association onto what the public block allows (GaussProj)."""
+    plan = release.plan
+    root = math.sqrt(plan.n)
+    association = release.association
+    if plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
+        raise InputError(
+            f'association="projection" is for d ≤ n; with d={plan.d} features and n={plan.n} rows '
+            'the row space already drops the noise outside: use association="gauss"'
+        )
+    if plan.protection is Protection.OUTCOMES:
+        association = project_onto_features(
+            association, release.covariance, radius=root * plan.outcomes.norm
+        )
+    else:
+        columns = public_columns(_arrays(source).outcomes, plan.outcomes)
+        projected = project_onto_outcomes(
+            association[: plan.d], columns, n=plan.n, radius=root * plan.features.norm
+        )
+        # The sums of public outcomes, beside the constant, are exact already.
+        association = np.vstack([projected, association[plan.d :]])
+    return dataclasses.replace(release, association=association)
+
+
+def _arrays(source: Source) -> ArraySource:
+    if not isinstance(source, ArraySource):
+        raise InputError("this needs the public block as an array in memory or memory-mapped")
+    return source

@@ -180,7 +180,11 @@ class PlanTable:
         return _wrap(text)
 
     def _theory(self) -> list[str]:
-        lines = ["", "What the paper's theory says (growth of the error, without its constants):"]
+        lines = [
+            "",
+            "What the paper's theory says: how excess error grows, without its constants, as a share",
+            "of the squared bound of one outcome (1 is no better than predicting the mean).",
+        ]
         seen = dict.fromkeys((v.protection, v.association) for v in self.variants)
         for protection, association in seen:
             found = next(
@@ -188,16 +192,17 @@ class PlanTable:
                 for v in self.variants
                 if (v.protection, v.association) == (protection, association)
             )
+            square = found.outcome_bound**2
             price = (
                 "as accurate as a single outcome would be (“PRIMO for free”)"
                 if found.free
-                else f"{found.cost:.3g} times the least possible error for a single outcome "
-                f"(the paper: {found.printed_cost})"
+                else f"{found.cost:.3g} times that (the paper's cost: {found.printed_cost})"
             )
             lines += _wrap(
                 f"{protection}, {association}: row {found.row} of Table 1, since {found.condition}. "
-                f"Error {found.rate:.3g} against {found.lower_bound:.3g} at least: {price}."
-                + (" The bound promises no more than predicting the mean." * found.trivial)
+                f"Error {found.rate / square:.2g}, where {found.lower_bound / square:.2g} is the least "
+                f"possible for a single outcome: {price}."
+                + (" The bound promises nothing here." * found.trivial)
             )
         return lines
 
@@ -284,9 +289,7 @@ def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
     """
     choices = associations_for(made.protection)
     assumed = _signal(signal)
-    scores = {
-        name: predict(made, association=name, signal=assumed).r2 for name in choices
-    }
+    scores = {name: predict(made, association=name, signal=assumed).r2 for name in choices}
     best = max(choices, key=lambda name: scores[name])
     return best if scores[best] > scores["gauss"] + MATTERS else "gauss"
 
@@ -367,7 +370,7 @@ def outcomes_for(
             f"target_r2={target_r2:g} cannot be reached: even one outcome is predicted to have "
             f"{top:.3f}; more rows or a larger epsilon would help"
         )
-    return _turning_point(enough, most=_MOST_OUTCOMES)
+    return _turning_point(enough, most=_MOST_OUTCOMES)[0]
 
 
 def rows_for(
@@ -394,13 +397,13 @@ def rows_for(
     fewest = max(2, d + 1)  # below this least squares fits noise exactly
     if not short(fewest):
         return fewest
-    most = _turning_point(short, least=fewest, most=_MOST_ROWS)
-    if most >= _MOST_ROWS:
+    low, high = _turning_point(short, least=fewest, most=_MOST_ROWS)
+    if low >= _MOST_ROWS:
         raise InputError(
             f"target_r2={target_r2:g} cannot be reached with {_MOST_ROWS:,} rows; fewer outcomes, "
             "fewer features or a larger epsilon would help"
         )
-    return most + 1
+    return high
 
 
 @dataclass(frozen=True)
@@ -444,16 +447,17 @@ class _Question:
         )
 
 
-def _turning_point(holds: Callable[[int], bool], *, least: int = 1, most: int) -> int:
-    """Return the largest whole number, to 1 %, for which a falling condition holds."""
-    low = least
-    while low < most and holds(min(4 * low, most)):
-        low = min(4 * low, most)
-    high = min(4 * low, most)
+def _turning_point(holds: Callable[[int], bool], *, least: int = 1, most: int) -> tuple[int, int]:
+    """Bracket, to 1 %, where a condition that holds at `least` ceases to; both are `most` if never."""
+    low, high = least, min(4 * least, most)
+    while holds(high):
+        low, high = high, min(4 * high, most)
+        if low == most:
+            return most, most
     while high - low > max(1, low // 100):
-        middle = round(math.sqrt(low * high)) if high > low + 2 else low + 1
+        middle = min(max(round(math.sqrt(low * high)), low + 1), high - 1)
         low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    return low, high
 
 
 def _variant(

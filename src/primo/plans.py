@@ -115,6 +115,11 @@ class Plan:
         return 1.0 if self.sampled is None else self.n / self.sampled
 
     @property
+    def draws_sample(self) -> bool:
+        """Whether the covariance is made of a secret sample of these rows."""
+        return self.sampled is not None and self.covariance_origin is CovarianceOrigin.ROWS
+
+    @property
     def covariance_noisy(self) -> bool:
         """Whether this release draws noise for a covariance."""
         return self.protection.features_private and self.covariance_origin is CovarianceOrigin.ROWS
@@ -236,6 +241,8 @@ def make_plan(
         sampled=sampled,
         reference_covariance=reference_covariance,
     )
+    if sampled is not None and not 1 <= sampled <= n:
+        raise InputError(f"covariance_rows={sampled!r} must lie between 1 and the {n} rows")
     if feature_bounds is None:
         raise missing_bounds("features")
     if outcome_bounds is None:
@@ -290,6 +297,11 @@ def extension_plan(
     their grid are those of `earlier`.
     """
     budget = Budget(epsilon=epsilon, delta=delta)
+    if earlier.calibration == "paper":
+        raise InputError(
+            'a release with calibration="paper" is for reproducing figures and is not extended; '
+            'make it with calibration="exact"'
+        )
     if outcome_bounds is None:
         raise missing_bounds("outcomes")
     if l < 1:
@@ -329,7 +341,6 @@ def extension_plan(
             outcome_variance_bits=grid.outcome_variance_bits,
         ),
         sampled=earlier.sampled,
-        calibration=earlier.calibration,
         covariance_origin=CovarianceOrigin.EARLIER if origin is CovarianceOrigin.ROWS else origin,
         earlier_mu=earlier.total_mu,
     )
@@ -433,9 +444,7 @@ def _check_choices(
             'protection that leaves the features ("outcomes") or the outcomes ("features") public'
         )
     if sampled is not None and protection is not Protection.BOTH:
-        raise InputError(
-            f'sampled={sampled!r} belongs to protection="both" (SubSampReuseCov); leave it out'
-        )
+        raise InputError(f'covariance_rows={sampled!r} belongs to protection="both"; leave it out')
     if sampled is not None and reference_covariance:
         raise InputError("a covariance from a reference panel is not sampled from the rows")
     if reference_covariance and calibration == "paper":

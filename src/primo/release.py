@@ -10,11 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.bounds import Clip
-from primo.plans import Plan
+from primo.estimate.rowspace import RowSpace
+from primo.plans import CovarianceOrigin, Plan
 
-__all__ = ["Release"]
+__all__ = ["PublicFeatures", "Release"]
 
 Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PublicFeatures:
+    """Public features seen through their row space, where they outnumber the rows."""
+
+    means: Matrix  # (d,) in scaled units
+    row_space: RowSpace  # of the features about their means
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,11 +37,12 @@ class Release:
     plan: Plan
     feature_names: tuple[str, ...]
     outcome_names: tuple[str, ...]
-    covariance: Matrix  # (width, width) XᵀX, the constant feature last
+    covariance: Matrix  # (width, width) XᵀX, the constant feature last; (0, 0) for a row space
     association: Matrix  # (width, l) XᵀY
     outcome_moments: Matrix  # (l, l) YᵀY, or (l,) its diagonal
     reproducible: bool
     backend: str
+    public_features: PublicFeatures | None = None  # more public features than rows
 
     @property
     def publishable(self) -> bool:
@@ -46,41 +56,82 @@ class Release:
     def statement(self) -> str:
         """Say in plain words what is protected, how strongly, and on what assumptions."""
         plan = self.plan
-        protection, budget = plan.protection, plan.budget
-        public = [f"the number of rows ({plan.n})", "the names of the columns", "the bounds"]
-        if not protection.features_private:
-            public.append("all features")
-        if not protection.outcomes_private:
-            public.append("all outcomes")
-        lines = [
-            f"Privacy statement: {plan.l} regression{'s' * (plan.l > 1)} on {plan.d} "
-            f"feature{'s' * (plan.d > 1)}, one release",
-            _item("Protected", protection.sentence),
-            _item(
-                "Guarantee",
-                f"({budget.epsilon:g}, {budget.delta:.3g})-differential privacy for all outcomes "
-                f"together; {plan.mu:.4g}-GDP. Whoever sees the release, whatever else they know, "
-                "can hardly tell whether any one row was replaced by another",
-            ),
-            _item("Neighbours", "data sets that differ by replacing one row"),
-            _item("Public", ", ".join(public)),
-            _item("Bounds", f"features {_bound(plan.features)}; outcomes {_bound(plan.outcomes)}"),
-            _item(
-                "Noise",
-                f"discrete Gaussian ({self.backend}), in scaled units: covariance "
-                f"{_sigma(plan.covariance_sigma)}, association {_sigma(plan.association_sigma)}, "
-                f"outcome moments ({'full' if plan.full_outcome_moments else 'diagonal'}) "
-                f"{_sigma(plan.outcome_sigma)}; split ratio {plan.split:.3g}",
-            ),
-            _item(
-                "Status",
+        items = [
+            ("Protected", plan.protection.sentence),
+            ("Guarantee", self._guarantee()),
+            ("Neighbours", "data sets that differ by replacing one row"),
+            ("Public", self._public()),
+            ("Bounds", f"features {_bound(plan.features)}; outcomes {_bound(plan.outcomes)}"),
+            ("Noise", self._noise()),
+        ]
+        if plan.calibration == "paper":
+            items.append(
+                (
+                    "Warning",
+                    "noise scales as printed in the paper, which claims "
+                    f"epsilon {plan.budget.epsilon:g}; the guarantee above is what they truly give",
+                )
+            )
+        if plan.earlier_mu:
+            items.append(
+                (
+                    "Together",
+                    f"with the earlier releases of the same rows that this one extends: "
+                    f"({plan.total_epsilon:.4g}, {plan.budget.delta:.3g})-differential privacy, "
+                    f"{plan.total_mu:.4g}-GDP",
+                )
+            )
+        status = "noise from a cryptographic generator; may be published"
+        if self.reproducible:
+            status = (
                 "reproducible: not for publication. The noise can be recomputed from random_state, "
                 "so there is no privacy at all against anyone who knows or guesses it"
-                if self.reproducible
-                else "noise from a cryptographic generator; may be published",
-            ),
-        ]
-        return "\n".join(lines)
+            )
+        items.append(("Status", status))
+        title = f"Privacy statement: {_count(plan.l, 'regression')} on {_count(plan.d, 'feature')}"
+        return "\n".join([f"{title}, one release", *(_item(*item) for item in items)])
+
+    def _guarantee(self) -> str:
+        plan = self.plan
+        mu = f"{plan.mu:.4g}-GDP" + (" even if the sample were known" if plan.sampled else "")
+        return (
+            f"({plan.epsilon:.5g}, {plan.budget.delta:.3g})-differential privacy for all outcomes "
+            f"together; {mu}. Whoever sees the release, whatever else they know, can hardly tell "
+            "whether any one row was replaced by another"
+        )
+
+    def _public(self) -> str:
+        plan = self.plan
+        public = [f"the number of rows ({plan.n})", "the names of the columns", "the bounds"]
+        if not plan.protection.features_private:
+            public.append("all features")
+        if not plan.protection.outcomes_private:
+            public.append("all outcomes")
+        if plan.covariance_origin is CovarianceOrigin.REFERENCE:
+            public.append("the covariance, from a reference panel")
+        return ", ".join(public)
+
+    def _noise(self) -> str:
+        plan = self.plan
+        covariance = {
+            CovarianceOrigin.ROWS: _sigma(plan.covariance_sigma),
+            CovarianceOrigin.REFERENCE: "of the reference panel (public)",
+            CovarianceOrigin.EARLIER: f"{_sigma(plan.covariance_sigma)}, of the earlier release",
+            CovarianceOrigin.ROW_SPACE: "exact (public)",
+        }[plan.covariance_origin]
+        if plan.sampled:
+            covariance += f", from {plan.sampled} rows drawn in secret"
+        projected = ", then projected" if plan.association == "projection" else ""
+        return (
+            f"discrete Gaussian ({self.backend}), in scaled units: covariance {covariance}; "
+            f"association {_sigma(plan.association_sigma)}{projected}; outcome moments "
+            f"({'full' if plan.full_outcome_moments else 'diagonal'}) {_sigma(plan.outcome_sigma)}; "
+            f"split ratio {plan.split:.3g}"
+        )
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'s' * (number > 1)}"
 
 
 def _item(name: str, text: str) -> str:

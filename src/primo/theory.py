@@ -10,12 +10,13 @@ after projection to 1/√ε, because Theorem 2 bounds its *square* by c(ε, δ) 
 
 Where the paper contradicts itself, or its own derivation:
 
-- Theorem 4 (GaussProj_X) has n where Table 1, row 5, has √n. The error of Section 5.2 put into λ‖w‖² + ‖e‖²/λ gives
-  √n, the table's form, and so does the symmetry with Theorem 3. `outcome_projection_bound` has √n.
-- "Proj_X is better than Gauss when l > n^(2/3)" compares d√l/n, from which the factor ‖Yˡ‖² = l·b∞² has
-  been taken out, with d·l²/n², from which it has not, and which lacks a factor d. With both put right the
-  condition is √l > n/d, which is also what exchanging d and l in Theorem 3's √d·l > n gives. `Regime`
-  reports the corrected threshold; the printed one is `printed_threshold`.
+- Theorem 4 (GaussProj_X) has n where Table 1, row 5, has √n. The association's error of Section 5.2
+  put into λ‖w‖² + ‖e‖²/λ gives √n, the table's form, and so does the symmetry with Theorem 3.
+  `outcome_projection_bound` has √n.
+- "Proj_X is better than Gauss when l > n^(2/3)" compares d√l/n, from which the factor ‖Yˡ‖² = l·b∞²
+  has been taken out, with d·l²/n², from which it has not, and which lacks a factor d. With both put
+  right the condition is √l > n/d, which is also what exchanging d and l in Theorem 3's √d·l > n
+  gives. `Regime` reports the corrected threshold; the printed one is `printed_threshold`.
 - The text after Theorem 3 says the cost is n/d^(1/4); Table 1 has √n/d^(1/4), which is the ratio.
 """
 
@@ -55,6 +56,7 @@ class Regime:
     row: int  # of Table 1, counted from 1
     condition: str  # why this row, with the numbers put in
     rate: float  # the upper bound of the row's theorem, as excess mean squared error
+    outcome_bound: float  # the bound on one outcome, in whose square errors are measured
     lower_bound: float  # what no private method can beat, for one outcome (Bassily et al. 2014)
     cost: float  # rate / lower_bound, at least 1: what the other l − 1 outcomes cost
     printed_cost: str  # the formula in Table 1's column cost(l)
@@ -145,7 +147,8 @@ def outcome_projection_bound(
 
     The paper's |X|·√d is the norm of a row and its ‖Yˡ‖ is √l·b∞, so that l^(−1/4) becomes l^(1/4).
     """
-    return feature_norm * coefficient_norm * outcome_bound * l**0.25 / math.sqrt(n * epsilon)
+    product = feature_norm * coefficient_norm
+    return product * outcome_bound * math.sqrt(math.sqrt(l)) / math.sqrt(n * epsilon)
 
 
 def associations_for(protection: Protection) -> tuple[str, ...]:
@@ -234,6 +237,7 @@ def regime(
         row=row,
         condition=condition,
         rate=rate,
+        outcome_bound=outcome_bound,
         lower_bound=least,
         cost=max(1.0, rate / least),
         printed_cost=_COSTS[row],

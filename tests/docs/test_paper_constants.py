@@ -23,7 +23,7 @@ def test_the_tables_are_what_the_command_prints(capsys):
 
 def test_numbers_of_the_prose():
     budget = Budget(epsilon=5, delta=1 / 5008**2)
-    assert noise_multiplier(budget) == pytest.approx(1.328, abs=5e-4)
+    assert noise_multiplier(budget.epsilon, budget.delta) == pytest.approx(1.328, abs=5e-4)
     assert 1 / mu_of(budget) == pytest.approx(1.093, abs=5e-4)
     (sub,) = [p for p in paper_constants.places() if "n/10" in p.where]
     assert sub.needed[1] / sub.printed[1] == pytest.approx(40, abs=1)

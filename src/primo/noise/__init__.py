@@ -13,13 +13,29 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.noise.bits import CHUNK, RandomBits, integer
-from primo.noise.opendp import add_opendp
+from primo.noise.opendp import add_opendp, check_opendp
 from primo.noise.sampler import Scratch, sampler_for
 
-__all__ = ["BACKENDS", "CHUNK", "MAX_VARIANCE_BITS", "RandomBits", "add_noise", "discrete_gaussian"]
+__all__ = [
+    "BACKENDS",
+    "CHUNK",
+    "MAX_VARIANCE_BITS",
+    "RandomBits",
+    "add_noise",
+    "check_backend",
+    "discrete_gaussian",
+]
 
 BACKENDS = ("primo", "opendp")
 MAX_VARIANCE_BITS = 116  # keeps 32σ inside int64
+
+
+def check_backend(backend: str, *, seeded: bool) -> None:
+    """Refuse a backend that cannot draw, before anything is read or spent."""
+    if backend not in BACKENDS:
+        raise InputError(f"unknown noise backend {backend!r}; choose one of {', '.join(BACKENDS)}")
+    if backend == "opendp":
+        check_opendp(seeded=seeded)
 
 
 def discrete_gaussian(
@@ -86,8 +102,7 @@ def add_noise(
     workers = integer("workers", workers)
     if workers < 1:
         raise InputError(f"workers must be at least 1; got {workers}")
-    if backend not in BACKENDS:
-        raise InputError(f"unknown noise backend {backend!r}; choose one of {', '.join(BACKENDS)}")
+    check_backend(backend, seeded=bits.reproducible)
     if not isinstance(values, np.ndarray) or values.dtype != np.int64:
         raise InputError("noise is added in place to an int64 array; convert the values first")
     if not (values.flags.c_contiguous and values.flags.writeable):

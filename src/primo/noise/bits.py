@@ -82,6 +82,26 @@ class RandomBits:
                 )
             self._used.add(label)
 
+    def subset(self, n: int, size: int, *, label: str) -> NDArray[np.bool_]:
+        """Draw `size` of `n` places in secret, every subset with the same probability.
+
+        The places with the smallest of n independent 128-bit words: uniform by symmetry, and exactly
+        so because a draw with equal words is thrown away.
+        """
+        self.claim(label)
+        stream = self.stream(label, 0)
+        while True:
+            words = np.concatenate(
+                [stream.words(min(CHUNK, 2 * n - i)) for i in range(0, 2 * n, CHUNK)]
+            )
+            order = np.lexsort((words[:n], words[n:]))
+            ties = (np.diff(words[:n][order]) == 0) & (np.diff(words[n:][order]) == 0)
+            if not ties.any():
+                break
+        chosen = np.zeros(n, dtype=np.bool_)
+        chosen[order[:size]] = True
+        return chosen
+
     def stream(self, label: str, chunk: int) -> Stream:
         """Start the stream of a chunk of a claimed label, always from its beginning."""
         text = label.encode()

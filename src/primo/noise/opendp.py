@@ -11,23 +11,30 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.noise.bits import CHUNK, RandomBits
 
-__all__ = ["add_opendp"]
+__all__ = ["add_opendp", "check_opendp"]
+
+
+def check_opendp(*, seeded: bool) -> None:
+    """Refuse a seed, which OpenDP does not take, and a machine without OpenDP."""
+    if seeded:
+        raise InputError(
+            "OpenDP cannot be seeded; use fresh random bits, or backend='primo' with a seed"
+        )
+    try:
+        import opendp.prelude  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            "backend 'opendp' needs OpenDP: pip install 'primo-dp[opendp]', or use backend 'primo'"
+        ) from error
 
 
 def add_opendp(
     flat: NDArray[np.int64], *, variance_bits: int, bits: RandomBits, label: str
 ) -> None:
     """Add noise that OpenDP draws with its own generator; `bits` only guards the label."""
-    if bits.reproducible:
-        raise InputError(
-            "OpenDP cannot be seeded; use fresh random bits, or backend='primo' with a seed"
-        )
-    try:
-        import opendp.prelude as dp
-    except ImportError as error:
-        raise InputError(
-            "backend 'opendp' needs OpenDP: pip install 'primo-dp[opendp]', or use backend 'primo'"
-        ) from error
+    check_opendp(seeded=bits.reproducible)
+    import opendp.prelude as dp
+
     bits.claim(label)
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")

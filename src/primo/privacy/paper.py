@@ -74,9 +74,8 @@ class PaperScales:
     association_source: str
 
 
-def noise_multiplier(budget: Budget) -> float:
+def noise_multiplier(epsilon: float, delta: float) -> float:
     """Return c(ε, δ) = √(2(1/ε + log(1/δ)/ε²)) of Lemma 1: valid for all ε > 0, and loose."""
-    epsilon, delta = budget.epsilon, budget.delta
     return math.sqrt(2 * (1 / epsilon + math.log(1 / delta) / epsilon**2))
 
 
@@ -108,11 +107,10 @@ def paper_scales(
     covariance, covariance_source = _covariance(algorithm, budget, drawn / rows)
     # Everywhere GaussMech(ε/2, δ/2, Δ = √l·‖X‖·|Y|/n). The proof of Theorem 1 finds Δ = 2√l·‖X‖·|Y|,
     # writes c(ε, δ) for c(ε/2, δ/2) and divides by ε once more.
-    half = Budget(epsilon=budget.epsilon / 2, delta=budget.delta / 2)
     return PaperScales(
         algorithm=algorithm,
         covariance=covariance,
-        association=noise_multiplier(half),
+        association=noise_multiplier(budget.epsilon / 2, budget.delta / 2),
         rows=rows,
         sampled=drawn,
         covariance_source=covariance_source,
@@ -171,7 +169,7 @@ def _covariance(algorithm: PaperAlgorithm, budget: Budget, rate: float) -> tuple
         return rate * 2 * classical / epsilon_1, "Algorithm 4 lines 2 and 3"
     # The box uses the whole budget; the proof of Theorem 1 prints c(ε, δ)‖X‖²/ε and calls that
     # (ε/2, δ/2)-DP.
-    return noise_multiplier(budget), "Algorithm 1 line 1"
+    return noise_multiplier(budget.epsilon, budget.delta), "Algorithm 1 line 1"
 
 
 _ASSOCIATION_SOURCES = {

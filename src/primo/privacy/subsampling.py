@@ -19,10 +19,12 @@ divergence is that of a product. The covariance alone has the profile
 
     δ_A(ε) = γ·δ_gauss(√(2p), log(1 + (e^ε - 1)/γ))      for ε ≥ 0
 
-(Balle, Barthe, Gaboardi 2018, theorem 11), and δ_A(-ε) = 1 - e^-ε·(1 - δ_A(ε)) as neighbours are
+(Balle, Barthe, Gaboardi 2018), and δ_A(-ε) = 1 - e^-ε·(1 - δ_A(ε)) as neighbours are
 symmetric. The privacy loss of the rest is at worst z ~ N(m²/2, m²), m² = joint_distance(0, q, s), so
 
-    δ(ε) ≤ E_z δ_A(ε - z).
+    δ(ε) ≤ E_z δ_A(ε - z)
+
+(as δ_A is convex in e^ε it is the profile of some pair of laws, so a smaller m only helps).
 
 Here joint_distance(p, q, s) would be wrong: the amplification compares the replaced row with *other*
 rows, which may be orthogonal to it even where the row and its replacement are parallel.
@@ -37,6 +39,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +47,7 @@ from scipy.special import log_ndtr, ndtr
 
 from primo.errors import InputError
 from primo.privacy.budget import Budget
-from primo.privacy.calibration import delta_of
+from primo.privacy.calibration import delta_of, mu_of
 from primo.privacy.sensitivity import joint_distance
 
 __all__ = [
@@ -58,7 +61,6 @@ __all__ = [
 
 Vector = NDArray[np.float64]
 
-_LARGEST_MU = 64.0  # as in `calibration.mu_of`
 _LARGEST_SPLIT, _SMALLEST_SPLIT = 2.0, 1e-3
 #: The normal distribution is cut into cells of this width between ±_REACH (tail 6e-300).
 _CELL, _REACH, _MOST_CELLS = 0.05, 37.0, 100_000
@@ -103,12 +105,12 @@ class SampledScales:
 
     @property
     def public_mu(self) -> float:
-        """The mu that holds even if the draw were public; `grid.choose_grid` takes it as its mu."""
+        """The mu of mu-GDP that holds even if the draw were public."""
         return math.sqrt(joint_distance(*self.squares))
 
     @property
     def split(self) -> float:
-        """K = q/p, as in `calibration.split_ratio`."""
+        """The split ratio k = q/p of `calibration.split_ratio`."""
         p, q, _ = self.squares
         return q / p
 
@@ -157,40 +159,35 @@ def calibrate(
     Notes
     -----
     Guarantee: ``true_delta(scales, epsilon - 2*margin) <= delta*exp(-2*margin)``.
+    Cost: about half a second, nearly all of it for the choice of a split.
 
-    The outcome moments get s = q²/4p, which costs nothing in either bound and keeps the relation
-    σ₁σ₃ = 2σ₂² of `primo.grid`: ``choose_grid(mu=scales.public_mu, split=scales.split, n=rows)`` gives
-    a grid that spends no more, since p, q and s only shrink there and every bound grows with each.
+    The outcome moments get s = q²/4p, as in `primo.grid`, which costs nothing in either bound. A grid
+    ``make_grid(p=p, q=q, n=rows)`` with p, q = scales.squares[:2] spends no more: its p, q and s are
+    not larger, and every bound grows with each. A hair of mu is left unspent for its float rounding.
     """
     if split is not None and not _SMALLEST_SPLIT <= split <= _LARGEST_SPLIT:
         raise InputError(
             f"split={split!r} must lie between {_SMALLEST_SPLIT} and {_LARGEST_SPLIT:g}: at 2 the "
             "covariance already costs nothing"
         )
+    start = mu_of(budget, margin=margin)  # safe for every split: the joint bound is below it
     epsilon = budget.epsilon - 2 * margin
     delta = budget.delta * math.exp(-2 * margin)
-    if epsilon <= 0:
-        raise InputError(
-            f"epsilon={budget.epsilon!r} is too small for a release of this many numbers; "
-            "raise epsilon or release fewer outcomes"
-        )
 
-    def largest(k: float, steps: int) -> SampledScales:
+    def keeps(mu: float, k: float) -> bool:
+        return true_delta(_scales(rows, sampled, mu, k), epsilon) <= delta
+
+    def largest(k: float, precision: float) -> SampledScales:
         """Bisect on mu; `low` always keeps the budget."""
-        low, high = 0.0, _LARGEST_MU
-        for _ in range(steps):
+        low, high = start, 1.1 * start
+        while not keeps(low, k):  # by the 1e-9 of `_SAFETY` at most
+            low *= 1 - 1e-8
+        while keeps(high, k):
+            low, high = high, 1.1 * high
+        while high - low > precision * low:
             middle = 0.5 * (low + high)
-            if not low < middle < high:
-                break
-            if true_delta(_scales(rows, sampled, middle, k), epsilon) <= delta:
-                low = middle
-            else:
-                high = middle
-        if low == 0.0:
-            raise InputError(
-                f"no noise level up to 2**{steps} keeps {budget}; raise epsilon or delta"
-            )
-        return _scales(rows, sampled, low, k)
+            low, high = (middle, high) if keeps(middle, k) else (low, middle)
+        return _scales(rows, sampled, low * (1 - 1e-11), k)
 
     if split is None:
         weight = 1 / math.sqrt(l)
@@ -199,11 +196,8 @@ def calibrate(
             p, q, _ = scales.squares
             return 1 / q + weight / (scales.rate**2 * p)
 
-        # Twenty halvings of 64 tell neighbouring k apart; where they find nothing, noise is so
-        # large that any k serves.
-        steps = 20 if true_delta(_scales(rows, sampled, 1e-3, 2.0), epsilon) <= delta else 60
-        split = min(_SPLITS, key=lambda k: error(largest(k, steps)))
-    return largest(split, 60)
+        split = min(_SPLITS, key=lambda k: error(largest(k, 1e-3)))
+    return largest(split, 1e-10)
 
 
 def least_epsilon(scales: SampledScales, delta: float) -> float:
@@ -211,7 +205,7 @@ def least_epsilon(scales: SampledScales, delta: float) -> float:
 
     The other rows all equal the new row x′, and y′ = -y; the cosine a of x and x′ is searched.
     """
-    p, q, s = scales.squares
+    p, q, _ = scales.squares
     best = 0.0
     for a in np.linspace(0.0, 1.0, 11):
         covariance, rest = math.sqrt(2 * p * (1 - a * a)), math.sqrt(2 * q * (1 + a))
@@ -234,8 +228,8 @@ def accountant_epsilon(scales: SampledScales, delta: float) -> float:
     √joint_distance(0, q, s) for the rest.
     """
     try:
-        import dp_accounting
-        from dp_accounting import rdp
+        dp_accounting = import_module("dp_accounting")
+        rdp = import_module("dp_accounting.rdp")
     except ImportError as error:
         raise InputError(
             "the accountant needs dp_accounting; install it with: pip install dp-accounting"
@@ -331,9 +325,7 @@ def _profile(rate: float, mu: float, epsilon: Vector) -> Vector:
 
 def _attained(rate: float, mu: float, epsilon: Vector) -> Vector:
     """Return the exact profile of (1-γ)N(0, 1) + γN(mu, 1) against N(0, 1)."""
-    apart = -np.expm1(np.minimum(epsilon, 0.0))  # what disjoint parts of the laws give: 1 - e^ε
-    if mu == 0:
-        return apart
+    apart = -np.expm1(np.minimum(epsilon, 0.0))  # what no profile is below: 1 - e^ε
     # N(mu) is weighed against (e^ε - (1-γ))/γ times N(0); where that is not positive, it always wins.
     spared = (1 - rate) * np.exp(np.minimum(-epsilon, 700.0))
     meets = spared < 1
@@ -343,6 +335,8 @@ def _attained(rate: float, mu: float, epsilon: Vector) -> Vector:
 
 def _gauss(mu: float, epsilon: Vector) -> Vector:
     """Vectorised `calibration.delta_of` in float64."""
+    if mu == 0:
+        return -np.expm1(np.minimum(epsilon, 0.0))
     first = ndtr(mu / 2 - epsilon / mu)
     second = np.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu))
     result: Vector = np.maximum(0.0, first - second)

@@ -1,0 +1,101 @@
+"""Functions on arrays and frames beside the scikit-learn shell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primo.bounds import Bounds, as_bounds
+from primo.errors import InputError
+from primo.extension import extend_release
+from primo.intake import column_names, labels, random_bits, threads
+from primo.noise import check_backend
+from primo.release import Release
+from primo.sources.arrays import ArraySource
+
+__all__ = ["extend"]
+
+
+def extend(
+    release: Release,
+    X: Any,
+    Y: Any,
+    *,
+    epsilon: float,
+    delta: float,
+    outcome_bounds: Any = None,
+    backend: str = "primo",
+    n_jobs: int | None = None,
+    verbose: bool = False,
+    random_state: Any = None,
+) -> Release:
+    """Release outcomes that arrived later for the same rows, using the stored covariance again.
+
+    Parameters
+    ----------
+    release
+        The earlier release, as fitted or loaded.
+    X
+        The features of the same rows in the same order, columns as before.
+    Y
+        The new outcomes, (n, l) or (n,).
+    epsilon, delta
+        What the new outcomes may spend; only their association is paid for.
+    outcome_bounds
+        Public bounds of the new outcomes, as for `PrimoRegressor`.
+    backend, n_jobs, verbose, random_state
+        As for `PrimoRegressor`.
+
+    Returns
+    -------
+    Release
+        Of the new outcomes; its statement also gives the total with everything it extends. Turn it
+        into coefficients with `primo.coefficients`.
+
+    Notes
+    -----
+    Guarantee: (`epsilon`, `delta`) for the new numbers alone; together with the earlier releases mu²
+    adds up, and the statement gives the (epsilon, delta) of the whole.
+    """
+    check_backend(backend, seeded=random_state is not None)
+    features, outcomes = np.asarray(X), np.asarray(Y)
+    if outcomes.ndim == 1:
+        outcomes = outcomes.reshape(-1, 1)
+    names = column_names(X)
+    if names is None and features.ndim == 2 and features.shape[1] == len(release.feature_names):
+        names = list(release.feature_names)
+    source = ArraySource(
+        features=_numeric(features, "X"),
+        outcomes=_numeric(outcomes, "Y"),
+        feature_names=labels(names, "x", features.shape[-1]),
+        outcome_names=_outcome_names(release, column_names(Y), outcomes.shape[1]),
+    )
+    bounds = None if outcome_bounds is None else as_bounds(outcome_bounds, "outcome")
+    if bounds is None and not release.plan.protection.outcomes_private:
+        bounds = Bounds.from_public(outcomes)
+    return extend_release(
+        release,
+        source,
+        epsilon=epsilon,
+        delta=delta,
+        outcome_bounds=bounds,
+        bits=random_bits(random_state),
+        backend=backend,
+        workers=threads(n_jobs),
+        show_progress=verbose,
+    )
+
+
+def _outcome_names(release: Release, names: list[str] | None, count: int) -> tuple[str, ...]:
+    """Keep given names; else number on from the old ones, so that no name means two things."""
+    if names is not None:
+        return tuple(names)
+    taken = len(release.outcome_names)
+    return tuple(f"y{taken + i}" for i in range(count))
+
+
+def _numeric(array: Any, name: str) -> Any:
+    if not np.issubdtype(array.dtype, np.number) and array.dtype != np.bool_:
+        raise InputError(f"{name} has dtype {array.dtype}; give numbers")
+    return array

@@ -1,0 +1,90 @@
+"""Outcomes that arrive later: pay for their association, use the stored covariance again."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from primo.bounds import Bounds
+from primo.errors import InputError, PrivacyError
+from primo.noise import RandomBits
+from primo.pipeline import make_release
+from primo.plans import extension_plan
+from primo.privacy.protection import Protection
+from primo.release import Release
+from primo.sources.base import Source
+
+__all__ = ["extend_release"]
+
+
+def extend_release(
+    earlier: Release,
+    source: Source,
+    *,
+    epsilon: float,
+    delta: float,
+    outcome_bounds: Bounds | None,
+    bits: RandomBits,
+    backend: str = "primo",
+    workers: int | None = None,
+    show_progress: bool = False,
+) -> Release:
+    """Release new outcomes of the same rows, in the same order, with the covariance of `earlier`.
+
+    The new release spends (`epsilon`, `delta`) on the association of the new outcomes alone and
+    restates the guarantee of everything together: mu² adds up.
+
+    Guarantee: together with `earlier` (and what that one extended), `plan.total_mu`-GDP.
+    Cost: one pass, O(n·d·l) for l new outcomes.
+    """
+    plan = extension_plan(
+        earlier.plan,
+        l=len(source.outcome_names),
+        epsilon=epsilon,
+        delta=delta,
+        outcome_bounds=outcome_bounds,
+    )
+    check_same_rows(earlier, source)
+    if bits.reproducible and not earlier.reproducible:
+        raise PrivacyError(
+            "extending a release that may be published with noise from random_state would spend "
+            "budget on numbers that may not; leave random_state out"
+        )
+    release = make_release(
+        source,
+        plan,
+        bits=bits,
+        covariance=earlier.covariance if len(earlier.covariance) else None,
+        backend=backend,
+        workers=workers,
+        show_progress=show_progress,
+    )
+    # Known noise in the stored covariance stays known, whatever is added now.
+    return dataclasses.replace(release, reproducible=bits.reproducible or earlier.reproducible)
+
+
+def check_same_rows(earlier: Release, source: Source) -> None:
+    """Refuse a source that cannot be the rows of the earlier release, as far as schema shows it."""
+    plan = earlier.plan
+    if source.n != plan.n:
+        raise InputError(
+            f"the earlier release has {plan.n} rows and these are {source.n}: a release is extended "
+            "with the same rows in the same order"
+        )
+    if source.feature_names != earlier.feature_names:
+        raise InputError(
+            "the features differ from those of the earlier release: "
+            + _first_difference(earlier.feature_names, source.feature_names)
+        )
+    again = sorted(set(source.outcome_names) & set(earlier.outcome_names))
+    if again and plan.protection is not Protection.FEATURES:
+        raise PrivacyError(
+            f"outcome {again[0]!r} is in the earlier release already; releasing it again would "
+            "only spend budget. Leave it out, or rename it if it is another one"
+        )
+
+
+def _first_difference(old: tuple[str, ...], new: tuple[str, ...]) -> str:
+    if len(old) != len(new):
+        return f"{len(old)} then, {len(new)} now"
+    i = next(i for i, (a, b) in enumerate(zip(old, new, strict=True)) if a != b)
+    return f"feature {i} was {old[i]!r} and is {new[i]!r}"

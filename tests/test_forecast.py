@@ -1,0 +1,192 @@
+"""Predictions from public numbers: right where the truth is known, and monotone."""
+
+import inspect
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import primo.forecast as module
+from primo.bounds import Bounds
+from primo.errors import InputError
+from primo.estimate import NoisyMoments, estimate
+from primo.forecast import Projected, Signal, effective_rank_of, predict, predict_all
+from primo.plans import make_plan
+
+
+def make(*, n=5000, d=10, l=50, epsilon=5.0, protection="both", x=1.0, y=1.0):
+    return make_plan(
+        n=n,
+        d=d,
+        l=l,
+        epsilon=epsilon,
+        delta=1 / n**2,
+        protection=protection,
+        feature_bounds=Bounds(norm=x),
+        outcome_bounds=Bounds(norm=y),
+        intercept=False,
+    )
+
+
+def test_no_data_can_be_given():
+    allowed = {"plan", "association", "estimator", "estimators", "signal"}
+    for function in (predict, predict_all):
+        assert set(inspect.signature(function).parameters) <= allowed
+
+
+def test_it_is_deterministic_and_quick():
+    start = time.perf_counter()
+    first = predict(make(d=100, l=10_000))
+    assert time.perf_counter() - start < 2
+    assert first == predict(make(d=100, l=10_000))
+
+
+def test_units_do_not_matter():
+    plain, scaled = predict(make()), predict(make(x=37.0, y=1e-3))
+    assert plain.r2 == pytest.approx(scaled.r2, abs=1e-6)
+
+
+@pytest.mark.parametrize("l", [1, 20, 5000])
+@pytest.mark.parametrize("protection", ["both", "features", "outcomes"])
+def test_with_hardly_any_noise_it_is_least_squares(l, protection):
+    made = predict(make(n=2_000_000, l=l, epsilon=20.0, protection=protection))
+    assert made.r2 == pytest.approx(made.ols_r2, abs=0.005)
+    # For one outcome the share that is explained varies, and a mean of shares is not its ratio.
+    assert made.ols_r2 == pytest.approx(0.3, abs=0.03 if l == 1 else 0.005)
+
+
+def test_least_squares_overfits_as_it_should():
+    made = predict(make(n=200, d=50, l=100))
+    assert made.ols_r2 == pytest.approx(0.3 + 0.7 * 50 / 200, abs=0.01)
+
+
+def test_with_nothing_but_noise_it_predicts_the_mean():
+    assert abs(predict(make(n=100, l=5000, epsilon=0.1)).r2) < 0.02
+
+
+def test_more_budget_more_rows_and_fewer_outcomes_never_hurt():
+    for name, values in (
+        ("epsilon", (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)),
+        ("n", (500, 2_000, 8_000, 32_000, 128_000)),
+        ("l", (100_000, 10_000, 1_000, 200, 40, 10)),
+    ):
+        scores = [predict(make(**{name: value})).r2 for value in values]
+        assert all(b >= a - 0.002 for a, b in pairwise(scores)), (name, scores)
+        assert scores[-1] > scores[0] + 0.1
+
+
+def test_it_agrees_with_real_rows():
+    """Gaussian rows, real moments, noise of the plan's scales: the mean R² is the predicted one."""
+    n, d, l = 4000, 8, 30
+    rng = np.random.default_rng(5)
+    plan = make(n=n, d=d, l=l, epsilon=1.0)
+    signal = Signal(r2=0.4, feature_spread=0.4, outcome_spread=0.5, effective_rank=d)
+    scores = []
+    for _ in range(30):
+        x = rng.standard_normal((n, d)) * np.sqrt(0.4 / d)
+        w = rng.standard_normal((d, l)) * np.sqrt(0.4 / 0.4)
+        y = (x @ w + rng.standard_normal((n, l)) * np.sqrt(0.6)) * np.sqrt(0.5 / l)
+        noise = rng.standard_normal((d, d))
+        outcome = rng.standard_normal((l, l))
+        fitted = estimate(
+            NoisyMoments(
+                n=n,
+                covariance=x.T @ x + (noise + noise.T) * plan.covariance_sigma / 2,
+                association=x.T @ y + rng.standard_normal((d, l)) * plan.association_sigma,
+                outcome_moments=y.T @ y + (outcome + outcome.T) * plan.outcome_sigma / 2,
+                covariance_sigma=plan.covariance_sigma,
+                association_sigma=plan.association_sigma,
+                outcome_sigma=plan.outcome_sigma,
+            )
+        ).coefficients
+        scores.append(1 - np.sum((y - x @ fitted) ** 2) / np.sum(y**2))
+    made = predict(plan, signal=signal)
+    assert 0.05 < made.r2 < made.ols_r2 - 0.02  # a case in which noise matters
+    spread = np.hypot(np.std(scores) / np.sqrt(30), made.standard_error)
+    assert abs(made.r2 - np.mean(scores)) < 4 * spread + 0.005
+
+
+@pytest.mark.parametrize(("n", "l"), [(3000, 600), (400, 600)])
+def test_a_part_of_the_outcomes_stands_for_all_in_a_projection(monkeypatch, n, l):
+    plan = make(n=n, l=l, protection="features", epsilon=2.0)
+    part = predict(plan, association="projection").r2
+    monkeypatch.setattr(module, "MOST_OUTCOMES", l)
+    whole = predict(plan, association="projection").r2
+    assert part == pytest.approx(whole, abs=0.02)
+    assert whole > predict(plan).r2 + 0.03
+
+
+def test_what_projection_keeps_of_the_noise():
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((5, 20))  # 20 outcomes of 5 rows: 15 directions are impossible
+    noise = rng.standard_normal((3, 20))
+    loose = Projected.onto_outcomes(noise, rows.T @ rows, 1e9)
+    assert loose.kept == pytest.approx(0.5)
+    basis = np.linalg.qr(rows.T)[0]
+    np.testing.assert_allclose(loose.association, noise @ basis @ basis.T, atol=1e-9)
+    inside = Projected.onto_features(noise, np.array([1.0, 2.0, 3.0]), 1e9)
+    assert inside.kept == pytest.approx(1.0)
+    assert Projected.onto_features(noise, np.array([1.0, 2.0, 3.0]), 1e-3).kept < 0.1
+
+
+def test_the_spectrum_has_the_rank_it_is_given():
+    for d, rank in ((5, 4.0), (40, 7.5), (100, 100.0), (30, 1.0)):
+        values = Signal(effective_rank=rank).spectrum(d)
+        assert values.sum() == pytest.approx(1)
+        assert (np.diff(values) >= 0).all()
+        assert effective_rank_of(values) == pytest.approx(rank, rel=1e-3)
+    assert Signal().spectrum(1) == pytest.approx([1.0])
+    assert Signal(eigenvalues=(3.0, 1.0)).spectrum(2) == pytest.approx([0.25, 0.75])
+
+
+def test_a_public_panel_tells_spread_and_spectrum():
+    panel = np.array([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    signal = Signal.from_public(panel, norm=4.0, r2=0.2)
+    assert signal.feature_spread == pytest.approx(20 / 4 / 16)
+    assert signal.spectrum(2) == pytest.approx([0.1, 0.9])
+    with pytest.raises(InputError, match="finite"):
+        Signal.from_public(np.array([[np.nan]]), norm=1.0, r2=0.2)
+
+
+def test_correlated_outcomes_share_their_strength():
+    alone = predict(make(l=150, epsilon=0.5))
+    together = predict(make(l=150, epsilon=0.5), signal=Signal(outcome_correlation=0.7))
+    assert together.r2 > alone.r2 + 0.02
+
+
+def test_more_features_than_rows():
+    assert np.isfinite(predict(make(n=20, d=30, l=3)).r2)
+    assert np.isfinite(
+        predict(make(n=20, d=30, l=300, protection="features"), association="projection").r2
+    )
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"r2": 0},
+        {"r2": 1.2},
+        {"feature_spread": -0.1},
+        {"outcome_spread": "wide"},
+        {"effective_rank": 0.5},
+        {"outcome_correlation": 1.0},
+        {"eigenvalues": (-1.0, 2.0)},
+        {"eigenvalues": (0.0,)},
+    ],
+)
+def test_bad_assumptions_are_named(bad):
+    (name,) = bad
+    with pytest.raises(InputError, match=name):
+        Signal(**bad)
+
+
+def test_bad_requests_are_named():
+    with pytest.raises(InputError, match="'projection' does not serve protection='both'"):
+        predict(make(), association="projection")
+    with pytest.raises(InputError, match="unknown estimator 'ols'"):
+        predict(make(), estimator="ols")
+    with pytest.raises(InputError, match="2 eigenvalues for 10 features"):
+        predict(make(), signal=Signal(eigenvalues=(1.0, 2.0)))
+    with pytest.raises(InputError, match="not both"):
+        Signal(eigenvalues=(1.0, 2.0), effective_rank=2.0)

@@ -1,0 +1,188 @@
+"""The plan and the questions turned round."""
+
+import inspect
+import json
+
+import pytest
+
+from primo import planning
+from primo.bounds import Bounds
+from primo.errors import InputError
+from primo.forecast import Signal
+from primo.planning import (
+    epsilon_for,
+    outcomes_for,
+    plan,
+    recommend_association,
+    recommend_estimator,
+    rows_for,
+)
+from primo.plans import make_plan
+from primo.privacy.protection import Protection
+
+PUBLIC = {"n": 5000, "d": 10, "l": 120, "epsilon": 3.0}
+
+
+def test_no_data_can_be_given():
+    allowed = {"n", "d", "l", "epsilon", "delta", "protection", "feature_bounds", "outcome_bounds"}
+    allowed |= {
+        "signal",
+        "estimators",
+        "intercept",
+        "association",
+        "estimator",
+        "target_r2",
+        "made",
+    }
+    for name in planning.__all__:
+        value = getattr(planning, name)
+        if inspect.isfunction(value):
+            assert set(inspect.signature(value).parameters) <= allowed, name
+
+
+def test_every_variant_is_listed():
+    made = plan(**PUBLIC)
+    assert len(made.variants) == (1 + 2 + 2) * 3
+    assert made.protections == (Protection.BOTH, Protection.FEATURES, Protection.OUTCOMES)
+    assert made.delta == 1 / 5000**2
+    assert made == plan(**PUBLIC)
+
+
+def test_noise_scales_are_those_of_the_release():
+    bounds = {"feature_bounds": Bounds(norm=2.0), "outcome_bounds": Bounds(norm=3.0)}
+    delta = 1 / 5000**2
+    for v in plan(**PUBLIC, **bounds).variants:
+        real = make_plan(**PUBLIC, **bounds, delta=delta, protection=v.protection)
+        assert v.covariance_sigma == real.covariance_sigma
+        assert v.association_sigma == real.association_sigma
+        assert v.outcome_sigma == real.outcome_sigma
+
+
+def test_bounds_change_units_and_nothing_else():
+    plain, scaled = plan(**PUBLIC), plan(**PUBLIC, feature_bounds=20.0, outcome_bounds=(-1, 1))
+    for a, b in zip(plain.variants, scaled.variants, strict=True):
+        assert a.predicted_r2 == pytest.approx(b.predicted_r2, abs=1e-6)
+        assert (a.regime.row, a.regime.free) == (b.regime.row, b.regime.free)
+        assert a.regime.cost == pytest.approx(b.regime.cost)
+
+
+def test_the_strongest_protection_is_recommended():
+    made = plan(**PUBLIC)
+    assert made.recommended.protection is Protection.BOTH
+    assert plan(**PUBLIC, protection="outcomes").recommended.protection is Protection.OUTCOMES
+    for protection in made.protections:
+        among = [v.predicted_r2 for v in made.variants if v.protection is protection]
+        assert made.best(protection).predicted_r2 >= max(among) - planning.MATTERS
+    with pytest.raises(InputError, match="'features' is not part of this plan"):
+        plan(**PUBLIC, protection="both").best("features")
+
+
+def test_the_recommendation_follows_the_problem():
+    """Far more outcomes than rows: with public outcomes, projecting is what saves the signal."""
+    many = plan(n=1000, d=5, l=5000, epsilon=3.0, protection="features").recommended
+    few = plan(n=20_000, d=5, l=3, epsilon=3.0, protection="features").recommended
+    assert (many.association, few.association) == ("projection", "gauss")
+
+
+def test_it_reads_like_a_letter():
+    text = str(plan(**PUBLIC))
+    for words in ("No data was read", "predicted R²", "Recommended: protection='both'", "Table 1"):
+        assert words in text
+    assert max(len(line) for line in text.splitlines()) <= 100
+
+
+def test_it_becomes_json():
+    made = plan(**PUBLIC, protection="features")
+    back = json.loads(json.dumps(made.to_dict()))
+    assert back["recommended"]["protection"] == "features"
+    assert back["recommended"]["lost"] == pytest.approx(made.recommended.lost)
+    assert back["signal"]["r2"] == 0.3
+
+
+def test_auto_means_what_the_plan_says():
+    bounds = {"feature_bounds": Bounds(norm=1.0), "outcome_bounds": Bounds(norm=1.0)}
+    for shape, expected in (
+        ({"n": 1000, "l": 5000, "protection": "features"}, "projection"),
+        ({"n": 20_000, "l": 3, "protection": "features"}, "gauss"),
+        ({"n": 5000, "l": 100, "protection": "both"}, "gauss"),
+    ):
+        made = make_plan(d=5, epsilon=3.0, delta=1e-8, **shape, **bounds)
+        assert recommend_association(made) == expected
+        assert recommend_estimator(made) == "auto"
+
+
+def test_epsilon_for_comes_back():
+    shape = {"n": 5000, "d": 10, "l": 100}
+    epsilon = epsilon_for(0.2, **shape)
+
+    def r2(at):
+        return plan(**shape, epsilon=at, protection="both", estimators=("auto",)).recommended
+
+    assert r2(epsilon).predicted_r2 >= 0.2
+    assert r2(epsilon / 1.05).predicted_r2 < 0.2
+    assert epsilon_for(0.25, **shape) > epsilon
+
+
+def test_outcomes_for_comes_back():
+    shape = {"n": 5000, "d": 10, "epsilon": 2.0}
+    l = outcomes_for(0.2, **shape)
+
+    def r2(at):
+        return plan(**shape, l=at, protection="both", estimators=("auto",)).recommended
+
+    assert r2(l).predicted_r2 >= 0.2
+    assert r2(round(l * 1.1) + 1).predicted_r2 < 0.2
+    assert outcomes_for(0.2, n=20_000, d=10, epsilon=2.0) > l
+
+
+def test_rows_for_comes_back():
+    shape = {"d": 10, "l": 100, "epsilon": 2.0}
+    n = rows_for(0.2, **shape)
+
+    def r2(at):
+        return plan(**shape, n=at, protection="both", estimators=("auto",)).recommended
+
+    assert r2(n).predicted_r2 >= 0.2
+    assert r2(round(n / 1.05)).predicted_r2 < 0.2
+    assert rows_for(0.25, **shape) > n
+
+
+def test_a_weaker_protection_may_carry_more_outcomes():
+    shape = {"n": 2000, "d": 5, "epsilon": 3.0}
+    few = outcomes_for(0.2, **shape, estimator="filter")
+    assert outcomes_for(0.2, **shape, estimator="filter", protection="features") > few
+
+
+def test_targets_out_of_reach_are_named():
+    with pytest.raises(InputError, match=r"target_r2=0\.5 cannot be reached.*r2=0\.3"):
+        epsilon_for(0.5, n=5000, d=10, l=10)
+    with pytest.raises(InputError, match=r"target_r2=0\.29 cannot be reached: even epsilon=100"):
+        epsilon_for(0.29, n=300, d=10, l=10_000)
+    with pytest.raises(InputError, match="even one outcome"):
+        outcomes_for(0.25, n=50, d=10, epsilon=0.1)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        rows_for(-1, d=10, l=10, epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"n": 0}, "n=0"),
+        ({"d": 2.5}, r"d=2\.5"),
+        ({"l": True}, "l=True"),
+        ({"epsilon": -1.0}, "epsilon=-1"),
+        ({"delta": 2.0}, r"delta=2\.0"),
+        ({"protection": "labels"}, "'labels'"),
+        ({"signal": 0.3}, r"signal=0\.3"),
+        ({"estimators": ("ols",)}, "'ols'"),
+        ({"feature_bounds": "wide"}, "feature_bounds='wide'"),
+    ],
+)
+def test_bad_numbers_are_named(bad, message):
+    with pytest.raises(ValueError, match=message):
+        plan(**{**PUBLIC, **bad})
+
+
+def test_signals_can_be_stated():
+    strong = plan(**PUBLIC, protection="both", signal=Signal(r2=0.6)).recommended
+    assert strong.predicted_r2 > plan(**PUBLIC, protection="both").recommended.predicted_r2 + 0.1
