@@ -91,7 +91,7 @@ def _outcome_names(release: Release, names: list[str] | None, count: int) -> tup
     """Keep given names; else number on from the old ones, so that no name means two things."""
     if names is not None:
         return tuple(names)
-    taken = len(release.outcome_names)
+    taken = len(release.earlier_outcomes) + len(release.outcome_names)
     return tuple(f"y{taken + i}" for i in range(count))
 
 

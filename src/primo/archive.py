@@ -47,6 +47,7 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> Path:
         "plan": plan,
         "feature_names": release.feature_names,
         "outcome_names": release.outcome_names,
+        "earlier_outcomes": release.earlier_outcomes,
         "reproducible": release.reproducible,
         "backend": release.backend,
     }
@@ -98,6 +99,7 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
         plan=plan,
         feature_names=tuple(manifest["feature_names"]),
         outcome_names=tuple(manifest["outcome_names"]),
+        earlier_outcomes=tuple(manifest["earlier_outcomes"]),
         reproducible=bool(manifest["reproducible"]),
         backend=str(manifest["backend"]),
         **{name: arrays[name] for name in _ARRAYS},

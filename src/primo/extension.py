@@ -58,8 +58,12 @@ def extend_release(
         workers=workers,
         show_progress=show_progress,
     )
-    # Known noise in the stored covariance stays known, whatever is added now.
-    return dataclasses.replace(release, reproducible=bits.reproducible or earlier.reproducible)
+    return dataclasses.replace(
+        release,
+        # Known noise in the stored covariance stays known, whatever is added now.
+        reproducible=bits.reproducible or earlier.reproducible,
+        earlier_outcomes=earlier.earlier_outcomes + earlier.outcome_names,
+    )
 
 
 def check_same_rows(earlier: Release, source: Source) -> None:
@@ -75,7 +79,8 @@ def check_same_rows(earlier: Release, source: Source) -> None:
             "the features differ from those of the earlier release: "
             + _first_difference(earlier.feature_names, source.feature_names)
         )
-    again = sorted(set(source.outcome_names) & set(earlier.outcome_names))
+    known = {*earlier.earlier_outcomes, *earlier.outcome_names}
+    again = sorted(known.intersection(source.outcome_names))
     if again and plan.protection is not Protection.FEATURES:
         raise PrivacyError(
             f"outcome {again[0]!r} is in the earlier release already; releasing it again would "
