@@ -48,6 +48,7 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> Path:
         "feature_names": release.feature_names,
         "outcome_names": release.outcome_names,
         "earlier_outcomes": release.earlier_outcomes,
+        "noise_left": release.noise_left,
         "reproducible": release.reproducible,
         "backend": release.backend,
     }
@@ -101,6 +102,7 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
         outcome_names=tuple(manifest["outcome_names"]),
         earlier_outcomes=tuple(manifest["earlier_outcomes"]),
         reproducible=bool(manifest["reproducible"]),
+        noise_left=float(manifest["noise_left"]),
         backend=str(manifest["backend"]),
         **{name: arrays[name] for name in _ARRAYS},
     )

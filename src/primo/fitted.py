@@ -59,8 +59,7 @@ def coefficients(
     release
         What `fit` released, or a loaded one.
     estimator
-        "auto", "ridge", "filter", "one-sided" or "two-sided" (`primo.estimate.estimate`). After a
-        projection "auto" is "ridge": the others assume the noise before it.
+        "auto", "ridge", "filter", "one-sided" or "two-sided" (`primo.estimate.estimate`).
     ridge_lambda
         For the ridge: a number on the scale of XᵀX in scaled units, "theorem" (Theorems 1 to 3, needs
         `coefficient_norm`), "adassp", or None for √(d/2)·σ₁.
@@ -82,8 +81,6 @@ def coefficients(
         coefficient_norm=coefficient_norm,
         solver=solver,
     )
-    if estimator == "auto" and plan.association == "projection":
-        estimator = "ridge"
     moments, feature_means, outcome_means = _centred(release)
     if isinstance(ridge_lambda, str):
         ridge_lambda = _rule(ridge_lambda, release, moments, coefficient_norm)
@@ -159,7 +156,7 @@ def _rule(
         error = projection_error(
             d=d,
             l=l,
-            association_sigma=moments.association_sigma,
+            association_sigma=plan.association_sigma,
             radius=math.sqrt(plan.n) * private_norm.norm,
             public_norm=math.sqrt(float(np.trace(block) if block.ndim == 2 else block.sum())),
             private_width=d if plan.protection.features_private else l,
@@ -188,7 +185,7 @@ def _centred(release: Release) -> tuple[NoisyMoments, Matrix, Matrix]:
         )
     # The estimators expect svec noise; an iid triangle has twice its variance off the diagonal.
     sigma1 = plan.covariance_sigma * math.sqrt(2 - plan.triangle_bits)
-    sigma2 = plan.association_sigma
+    sigma2 = plan.association_sigma * release.noise_left
     covariance, association = release.covariance, release.association
     outcome = release.outcome_moments
     feature_means, outcome_means = np.zeros(plan.d), np.zeros(plan.l)

@@ -95,17 +95,18 @@ def _projected(release: Release, source: Source) -> Release:
             'the row space already drops the noise outside: use association="gauss"'
         )
     if plan.protection is Protection.OUTCOMES:
-        association = project_onto_features(
+        found = project_onto_features(
             association, release.covariance, radius=root * plan.outcomes.norm
         )
+        association = found.association
     else:
         columns = public_columns(_arrays(source).outcomes, plan.outcomes)
-        projected = project_onto_outcomes(
+        found = project_onto_outcomes(
             association[: plan.d], columns, n=plan.n, radius=root * plan.features.norm
         )
         # The sums of public outcomes, beside the constant, are exact already.
-        association = np.vstack([projected, association[plan.d :]])
-    return dataclasses.replace(release, association=association)
+        association = np.vstack([found.association, association[plan.d :]])
+    return dataclasses.replace(release, association=association, noise_left=found.noise_left)
 
 
 def _arrays(source: Source) -> ArraySource:

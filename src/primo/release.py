@@ -42,6 +42,7 @@ class Release:
     outcome_moments: Matrix  # (l, l) YᵀY, or (l,) its diagonal
     reproducible: bool
     backend: str
+    noise_left: float = 1.0  # share of the association's noise after projection, root mean square
     earlier_outcomes: tuple[str, ...] = ()  # names in the releases that this one extends
     public_features: PublicFeatures | None = None  # more public features than rows
 

@@ -139,7 +139,9 @@ def test_the_projected_error_stays_below_its_bound(n, d, l, sigma):
     G = X.T @ Y
     errors = [
         np.linalg.norm(
-            project_onto_features(G + sigma * rng.standard_normal((d, l)), X.T @ X, radius=radius)
+            project_onto_features(
+                G + sigma * rng.standard_normal((d, l)), X.T @ X, radius=radius
+            ).association
             - G
         )
         ** 2

@@ -77,7 +77,9 @@ def assert_projection(C, target, radius, point, tol=1e-9):
 
 
 def onto_outcomes(noisy, Y, radius, block=2):
-    return project_onto_outcomes(noisy, column_blocks(Y, block=block), n=len(Y), radius=radius)
+    return project_onto_outcomes(
+        noisy, column_blocks(Y, block=block), n=len(Y), radius=radius
+    ).association
 
 
 def problem(side, kind, shape, seed):
@@ -92,7 +94,7 @@ def problem(side, kind, shape, seed):
     A = X.T @ X
     return (
         noisy,
-        lambda g, r: project_onto_features(g, A, radius=r),
+        lambda g, r: project_onto_features(g, A, radius=r).association,
         np.kron(np.eye(l), X.T),
         lambda g: np.ravel(g, order="F"),
     )
@@ -170,7 +172,7 @@ def test_a_feasible_association_stays():
     X, Y = rng.normal(size=(30, 6)), rng.normal(size=(30, 40))
     G = X.T @ Y
     for projected in (
-        project_onto_features(G, X.T @ X, radius=float(np.linalg.norm(Y))),
+        project_onto_features(G, X.T @ X, radius=float(np.linalg.norm(Y))).association,
         onto_outcomes(G, Y, float(np.linalg.norm(X)), block=7),
     ):
         np.testing.assert_allclose(projected, G, rtol=1e-9, atol=1e-9)
@@ -181,7 +183,7 @@ def test_a_feasible_association_stays():
 def test_both_gram_matrices_and_every_block_give_the_same(n, block):
     rng = np.random.default_rng(n)
     Y, noisy = rng.normal(size=(n, 33)), 50 * rng.normal(size=(4, 33))
-    expected = project_onto_features(noisy.T, Y.T @ Y, radius=3.0).T
+    expected = project_onto_features(noisy.T, Y.T @ Y, radius=3.0).association.T
     np.testing.assert_allclose(onto_outcomes(noisy, Y, 3.0, block=block), expected, rtol=1e-9)
 
 
@@ -230,3 +232,20 @@ def test_damage_is_noticed():
         onto_outcomes(np.array([[np.nan, 1.0]]), np.ones((1, 2)), 1.0)
     with pytest.raises(InputError, match=r"\(w, l\)"):
         onto_outcomes(np.ones(3), np.ones((1, 3)), 1.0)
+
+
+@pytest.mark.parametrize("radius", [0.5, 5.0, 1e6])
+def test_noise_left_is_what_noise_is_multiplied_by(radius):
+    """Freeze the multiplier found for one draw and push pure noise through the same linear map."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(30, 6))
+    X[:, 5] = 0.0  # a direction without data keeps no noise
+    noisy = rng.normal(size=(6, 40)) * 10
+    found = project_onto_features(noisy, X.T @ X, radius=radius)
+    values, vectors = np.linalg.eigh(X.T @ X)
+    rotated = vectors.T @ noisy
+    moved = vectors.T @ found.association
+    factors = (moved * rotated).sum(axis=1) / (rotated**2).sum(axis=1)
+    assert found.noise_left == pytest.approx(np.sqrt(np.mean(factors**2)), rel=1e-6)
+    turned = project_onto_outcomes(noisy.T, column_blocks(X), n=30, radius=radius)
+    assert turned.noise_left == pytest.approx(found.noise_left, rel=1e-6)
