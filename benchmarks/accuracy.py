@@ -217,8 +217,9 @@ def mnist_cell(l: int, runs: int) -> Cell:
         pixels = mnist_digits(5000, rng)
         features = pixels - pixels.mean(axis=0)
         theta = rng.normal(size=(784, l))
-        theta /= np.linalg.norm(theta, axis=0)
-        spread = np.sqrt(1 + np.einsum("ij,ij->", features @ theta, features @ theta) / 5000 / l)
+        # Noise of 0.3 standard deviations of the signal (the paper does not state its own).
+        theta /= 0.3 * np.std(features @ theta, axis=0)
+        spread = np.sqrt(1 + 1 / 0.3**2)
         norm = float(np.linalg.norm(features, axis=1).max())
         return streamed(features, theta, norm, (1.15 * l**0.5 + 1) * spread, rng)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 import primo
-from benchmarks.bench_noise import main as noise
+from benchmarks import bench_noise, bench_projection, bench_sampling, bench_wide
 
 CASES = {"wide": (5008, 25, 10_000), "tall": (100_000, 500, 100)}
 TARGETS = {
@@ -89,11 +89,14 @@ def main() -> None:
     if sys.argv[1:2] == ["--memory"]:
         memory(sys.argv[2])
         return
-    noise()
+    bench_noise.main()
     for case, repeats in (("wide", 9), ("tall", 3)):
         speed(case, repeats)
     for case in CASES:
         subprocess.run([sys.executable, "-m", "benchmarks.speed", "--memory", case], check=True)
+    bench_projection.main()
+    bench_sampling.main()
+    bench_wide.main()
 
 
 if __name__ == "__main__":

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 import primo.forecast as module
+from primo.assumptions import Signal, effective_rank_of
 from primo.bounds import Bounds
 from primo.errors import InputError
 from primo.estimate import NoisyMoments, estimate
-from primo.forecast import Projected, Signal, effective_rank_of, predict, predict_all
+from primo.forecast import predict, predict_all
+from primo.mechanisms.projection import project_onto_features
 from primo.plans import make_plan
+from primo.simulate import draw
 
 
 def make(*, n=5000, d=10, l=50, epsilon=5.0, protection="both", x=1.0, y=1.0):
@@ -117,17 +120,25 @@ def test_a_part_of_the_outcomes_stands_for_all_in_a_projection(monkeypatch, n, l
     assert whole > predict(plan).r2 + 0.03
 
 
-def test_what_projection_keeps_of_the_noise():
-    rng = np.random.default_rng(3)
-    rows = rng.standard_normal((5, 20))  # 20 outcomes of 5 rows: 15 directions are impossible
-    noise = rng.standard_normal((3, 20))
-    loose = Projected.onto_outcomes(noise, rows.T @ rows, 1e9)
-    assert loose.kept == pytest.approx(0.5)
-    basis = np.linalg.qr(rows.T)[0]
-    np.testing.assert_allclose(loose.association, noise @ basis @ basis.T, atol=1e-9)
-    inside = Projected.onto_features(noise, np.array([1.0, 2.0, 3.0]), 1e9)
-    assert inside.kept == pytest.approx(1.0)
-    assert Projected.onto_features(noise, np.array([1.0, 2.0, 3.0]), 1e-3).kept < 0.1
+@pytest.mark.parametrize("n", [300, 12])
+@pytest.mark.parametrize("protection", ["features", "outcomes"])
+def test_a_simulated_release_is_projected_as_a_real_one(protection, n):
+    plan = make(n=n, d=8, l=20, epsilon=0.5, protection=protection)
+    cohort = draw(plan, Signal(), 20, seed=(1, 2))
+    noisy = cohort.release(plan, "gauss")
+    ours = cohort.release(plan, "projection")
+    if protection == "outcomes":
+        radius = np.sqrt(n) * plan.outcomes.norm
+        theirs = project_onto_features(noisy.association, np.diag(cohort.values), radius=radius)
+        expected = theirs.association
+    else:
+        radius = np.sqrt(n) * plan.features.norm
+        theirs = project_onto_features(noisy.association.T, cohort.outcome_moments, radius=radius)
+        expected = theirs.association.T
+    np.testing.assert_allclose(ours.association, expected, atol=1e-9 * np.abs(expected).max())
+    left = ours.association_sigma / plan.association_sigma
+    assert left == pytest.approx(theirs.noise_left)
+    assert 0 < left < 0.9
 
 
 def test_the_spectrum_has_the_rank_it_is_given():

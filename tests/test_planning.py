@@ -5,39 +5,42 @@ import json
 
 import pytest
 
-from primo import planning
+import primo
+from primo import inverse, planning
+from primo.assumptions import Signal
 from primo.bounds import Bounds
 from primo.errors import InputError
-from primo.forecast import Signal
-from primo.planning import (
-    epsilon_for,
-    outcomes_for,
-    plan,
-    recommend_association,
-    recommend_estimator,
-    rows_for,
-)
+from primo.inverse import epsilon_for, outcomes_for, rows_for
+from primo.plan_table import MATTERS
+from primo.planning import choose_plan, plan, recommend_association, recommend_estimator
 from primo.plans import make_plan
 from primo.privacy.protection import Protection
 
 PUBLIC = {"n": 5000, "d": 10, "l": 120, "epsilon": 3.0}
 
 
-def test_no_data_can_be_given():
-    allowed = {"n", "d", "l", "epsilon", "delta", "protection", "feature_bounds", "outcome_bounds"}
-    allowed |= {
-        "signal",
-        "estimators",
-        "intercept",
-        "association",
-        "estimator",
-        "target_r2",
-        "made",
-    }
-    for name in planning.__all__:
-        value = getattr(planning, name)
-        if inspect.isfunction(value):
-            assert set(inspect.signature(value).parameters) <= allowed, name
+NUMBERS = {"n", "d", "l", "epsilon", "delta", "protection", "feature_bounds", "outcome_bounds"}
+CHOICES = {"signal", "estimators", "intercept", "association", "estimator", "target_r2", "made"}
+OTHER = {"settings", "name", "value"}  # of make_plan; of `whole`
+
+
+@pytest.mark.parametrize("module", [planning, inverse])
+def test_no_data_can_be_given(module):
+    for name in module.__all__:
+        parameters = set(inspect.signature(getattr(module, name)).parameters)
+        assert parameters <= NUMBERS | CHOICES | OTHER, name
+    assert not {"X", "y", "features", "outcomes"} & set(inspect.signature(make_plan).parameters)
+
+
+def test_the_questions_are_asked_of_primo_itself():
+    assert primo.plan is plan
+    assert primo.Signal is Signal
+    assert isinstance(plan(**PUBLIC, protection="both"), primo.PlanTable)
+    assert (primo.epsilon_for, primo.outcomes_for, primo.rows_for) == (
+        epsilon_for,
+        outcomes_for,
+        rows_for,
+    )
 
 
 def test_every_variant_is_listed():
@@ -72,7 +75,7 @@ def test_the_strongest_protection_is_recommended():
     assert plan(**PUBLIC, protection="outcomes").recommended.protection is Protection.OUTCOMES
     for protection in made.protections:
         among = [v.predicted_r2 for v in made.variants if v.protection is protection]
-        assert made.best(protection).predicted_r2 >= max(among) - planning.MATTERS
+        assert made.best(protection).predicted_r2 >= max(among) - MATTERS
     with pytest.raises(InputError, match="'features' is not part of this plan"):
         plan(**PUBLIC, protection="both").best("features")
 
@@ -109,6 +112,34 @@ def test_auto_means_what_the_plan_says():
         made = make_plan(d=5, epsilon=3.0, delta=1e-8, **shape, **bounds)
         assert recommend_association(made) == expected
         assert recommend_estimator(made) == "auto"
+
+
+BOUNDS = {"feature_bounds": Bounds(norm=1.0), "outcome_bounds": Bounds(norm=1.0)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, "projection"),
+        ({"protection": "both"}, "gauss"),
+        ({"protection": "both", "sampled": 500}, "gauss"),
+        ({"reference_covariance": True}, "gauss"),
+        ({"calibration": "paper"}, "gauss"),
+        ({"protection": "outcomes", "d": 2000}, "gauss"),
+    ],
+)
+def test_a_plan_chooses_its_association(settings, expected):
+    shape = {"n": 2000, "d": 10, "l": 2000, "epsilon": 3.0, "delta": 1e-6}
+    settings = {"protection": "features", **shape, **BOUNDS, **settings}
+    chosen = choose_plan(association="auto", **settings)
+    assert chosen == make_plan(association=expected, **settings)
+
+
+def test_an_unknown_association_is_named():
+    with pytest.raises(
+        InputError, match="'laplace' is unknown; choose one of gauss, projection, au"
+    ):
+        choose_plan(association="laplace", n=10, d=1, l=1, epsilon=1.0, delta=0.1, **BOUNDS)
 
 
 def test_epsilon_for_comes_back():
@@ -162,6 +193,10 @@ def test_targets_out_of_reach_are_named():
         outcomes_for(0.25, n=50, d=10, epsilon=0.1)
     with pytest.raises(InputError, match="between 0 and 1"):
         rows_for(-1, d=10, l=10, epsilon=1.0)
+    with pytest.raises(InputError, match=r"d=2\.5 must be a whole number"):
+        rows_for(0.2, d=2.5, l=10, epsilon=1.0)
+    with pytest.raises(InputError, match="cannot be reached: even 50,000,000 rows"):
+        rows_for(0.29, d=2000, l=10, epsilon=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,51 @@ class TestProjection:
         assert fitted.fit(x, y).coef_.shape == (3000, D)
 
 
+class TestChosenAssociation:
+    def test_projection_rescues_many_public_outcomes(self):
+        x, y, _ = cohort(n=3000, d=8, l=1500, seed=7)
+        settings = {
+            "protection": "features",
+            "feature_bounds": 1.5 * math.sqrt(8),
+            "outcome_bounds": 1.6 * math.sqrt(1500),
+        }
+        scores = {
+            association: model(**settings, association=association)
+            .fit(x[:1500], y[:1500])
+            .score(x[1500:], y[1500:])
+            for association in ("gauss", "projection")
+        }
+        assert scores["projection"] > scores["gauss"] + 0.1
+
+    def test_auto_projects_where_it_helps(self):
+        x, y, _ = cohort(n=2000, d=10, l=2000)
+        settings = {"association": "auto", "feature_bounds": 5.0, "outcome_bounds": 70.0}
+        for protection, expected in (("features", "projection"), ("both", "gauss")):
+            fitted = model(**settings, protection=protection).fit(x, y)
+            assert fitted.release_.plan.association == expected
+
+    @pytest.mark.parametrize("protection", ["features", "outcomes"])
+    def test_auto_does_not_look_at_private_rows(self, protection):
+        x, y, _ = cohort(n=300, d=4, l=60)
+        noise = np.random.default_rng(1)
+        first, second = (
+            model(protection=protection, association="auto").fit(*blocks).release_.plan
+            for blocks in (
+                (x, y),
+                (1e3 * noise.exponential(size=x.shape), y)
+                if protection == "features"
+                else (x, -50 + 1e3 * noise.exponential(size=y.shape)),
+            )
+        )
+        assert first.association == second.association
+        assert first.association_sigma == second.association_sigma
+
+    def test_unknown_words_are_refused_with_all_choices(self):
+        x, y, _ = cohort(n=50)
+        with pytest.raises(primo.InputError, match="gauss, projection, auto"):
+            model(association="laplace").fit(x, y)
+
+
 class TestPaperMode:
     def test_states_what_the_printed_scales_truly_give(self):
         x, y, _ = cohort()
@@ -373,3 +418,22 @@ class TestRidgeRules:
         x[0, 0] = np.nan  # reading it would fail with another message
         with pytest.raises(primo.InputError, match=message):
             model(**changes).fit(x, y)
+
+
+@pytest.mark.parametrize("split", [None, 0.01, 0.5, 2.0])
+@pytest.mark.parametrize("epsilon", [0.1, 5.0, 50.0])
+@pytest.mark.parametrize("sampled", [1, 999, 30_000, 59_999])
+def test_sampled_plans_keep_their_budget_on_the_grid(split, epsilon, sampled):
+    """`make_plan` checks the finished grid itself and would raise."""
+    plan = primo.plans.make_plan(
+        n=60_000,
+        d=40,
+        l=1,
+        epsilon=epsilon,
+        delta=1e-9,
+        feature_bounds=primo.Bounds(norm=1.0),
+        outcome_bounds=primo.Bounds(norm=1.0),
+        sampled=sampled,
+        split=split,
+    )
+    assert plan.epsilon == epsilon

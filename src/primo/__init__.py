@@ -4,6 +4,7 @@ from importlib.metadata import version
 
 from primo.api import extend
 from primo.archive import load_release, save_release
+from primo.assumptions import Signal
 from primo.bounds import Bounds
 from primo.errors import (
     BoundsError,
@@ -14,7 +15,10 @@ from primo.errors import (
 )
 from primo.estimators import PrimoRegressor
 from primo.fitted import Coefficients, coefficients
+from primo.inverse import epsilon_for, outcomes_for, rows_for
 from primo.pipeline import with_public_features
+from primo.plan_table import PlanTable
+from primo.planning import plan
 from primo.plans import Plan
 from primo.privacy.budget import Budget
 from primo.privacy.protection import Protection
@@ -29,16 +33,22 @@ __all__ = [
     "Coefficients",
     "InputError",
     "Plan",
+    "PlanTable",
     "PrimoError",
     "PrimoRegressor",
     "PrivacyError",
     "Protection",
     "Release",
     "ReproducibleNoiseWarning",
+    "Signal",
     "__version__",
     "coefficients",
+    "epsilon_for",
     "extend",
     "load_release",
+    "outcomes_for",
+    "plan",
+    "rows_for",
     "save_release",
     "with_public_features",
 ]

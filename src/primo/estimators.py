@@ -24,7 +24,7 @@ from primo.intake import (
 )
 from primo.noise import check_backend
 from primo.pipeline import make_release
-from primo.plans import make_plan
+from primo.planning import choose_plan
 from primo.privacy.protection import Protection
 from primo.sources.arrays import ArraySource
 
@@ -196,7 +196,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         outcomes = outcomes.reshape(len(outcomes), -1)
         d, l = features.shape[1], outcomes.shape[1]
         protection = Protection.parse(self.protection)
-        plan = make_plan(
+        plan = choose_plan(
             n=len(features),
             d=d,
             l=l,

@@ -14,7 +14,7 @@ from primo.privacy.calibration import epsilon_of, lattice_margin, mu_of, split_r
 from primo.privacy.paper import PaperAlgorithm, paper_scales
 from primo.privacy.protection import Protection
 from primo.privacy.sensitivity import joint_distance
-from primo.privacy.subsampling import SampledScales, calibrate, true_epsilon
+from primo.privacy.subsampling import SampledScales, calibrate, true_delta, true_epsilon
 from primo.quantise import Quantiser
 
 __all__ = ["FULL_OUTCOME_MOMENTS", "CovarianceOrigin", "Plan", "extension_plan", "make_plan"]
@@ -367,7 +367,8 @@ def _paper(
     released = grid.p if protection.features_private else 0 * grid.p
     mu = math.sqrt(joint_distance(released, grid.q, grid.s)) * (1 + 1e-12)
     if sampled is not None and sampled < n:
-        given = _sampled_epsilon(n, sampled, grid, budget.delta, margin)
+        given = true_epsilon(_scales(n, sampled, grid), budget.delta * math.exp(-2 * margin))
+        given += 2 * margin
     else:
         given = _epsilon(mu, budget.delta, margin)
     return mu, given, q / p, grid
@@ -381,21 +382,20 @@ def _sampled(
     p, q, _ = scales.squares
     shrink = 1 - 1e-11  # room for the float rounding of p and q
     grid = make_grid(p=p * shrink, q=q * shrink, n=n)
-    given = _sampled_epsilon(n, sampled, grid, budget.delta, margin)
-    if given > budget.epsilon:
+    given = true_delta(_scales(n, sampled, grid), budget.epsilon - 2 * margin)
+    if given > budget.delta * math.exp(-2 * margin):
         raise AssertionError(f"{grid} exceeds {budget}")  # a bug, never the user's fault
     return scales.public_mu, budget.epsilon, scales.split, grid
 
 
-def _sampled_epsilon(n: int, sampled: int, grid: Grid, delta: float, margin: float) -> float:
-    scales = SampledScales(
+def _scales(n: int, sampled: int, grid: Grid) -> SampledScales:
+    return SampledScales(
         rows=n,
         sampled=sampled,
         covariance=float(grid.p) ** -0.5,
         association=float(grid.q) ** -0.5,
         outcome=float(grid.s) ** -0.5,
     )
-    return true_epsilon(scales, delta * math.exp(-2 * margin)) + 2 * margin
 
 
 def _epsilon(mu: float, delta: float, margin: float) -> float:

@@ -34,6 +34,7 @@ __all__ = [
     "ASSOCIATIONS",
     "Regime",
     "associations_for",
+    "check_association",
     "feature_projection_bound",
     "gauss_bound",
     "lower_bound",
@@ -156,6 +157,16 @@ def associations_for(protection: Protection) -> tuple[str, ...]:
     return ("gauss",) if protection is Protection.BOTH else ASSOCIATIONS
 
 
+def check_association(association: str, protection: Protection) -> None:
+    """Refuse a mechanism that does not serve a protection."""
+    if association not in associations_for(protection):
+        choices = " or ".join(f'"{a}"' for a in associations_for(protection))
+        raise InputError(
+            f"association={association!r} does not serve protection={str(protection)!r}: "
+            f"projecting needs the other block to be public; choose {choices}"
+        )
+
+
 def regime(
     *,
     n: int,
@@ -191,12 +202,7 @@ def regime(
     _check(
         feature_norm=feature_norm, outcome_bound=outcome_bound, coefficient_norm=coefficient_norm
     )
-    if association not in associations_for(protection):
-        choices = " or ".join(f'"{a}"' for a in associations_for(protection))
-        raise InputError(
-            f"association={association!r} does not serve protection={str(protection)!r}; choose "
-            f"{choices}"
-        )
+    check_association(association, protection)
     one: dict[str, Any] = {
         "n": n,
         "epsilon": epsilon,
