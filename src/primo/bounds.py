@@ -110,9 +110,11 @@ class Bounds:
         Centre and scale become the mean and the standard deviation of each column, the norm the
         longest row. Calling this on private data voids the guarantee.
         """
-        values = np.asarray(block, dtype=np.float64)
-        centre = values.mean(axis=0)
-        scale = values.std(axis=0)
+        blocks = [block[start : start + 1024] for start in range(0, len(block), 1024)]
+        centre = sum(part.sum(axis=0, dtype=np.float64) for part in blocks) / len(block)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = sum(((part - centre) ** 2).sum(axis=0) for part in blocks)
+        scale = np.sqrt(squares / len(block))
         # A constant column carries no information; scale 1 keeps it finite. The tolerance catches
         # the rounding dust that a large constant leaves behind.
         scale = np.where(scale > 1e-12 * np.maximum(1.0, np.abs(centre)), scale, 1.0)
@@ -121,10 +123,7 @@ class Bounds:
                 "the public block contains NaN, infinite or enormous values; clean it, "
                 'or give its bounds and missing="centre"'
             )
-        longest = 0.0
-        for start in range(0, len(values), 4096):
-            scaled = (values[start : start + 4096] - centre) / scale
-            longest = max(longest, float(np.einsum("ij,ij->i", scaled, scaled).max()))
+        longest = max(float((((part - centre) / scale) ** 2).sum(axis=1).max()) for part in blocks)
         return cls(norm=max(np.sqrt(longest) * (1 + 1e-12), 1e-9), centre=centre, scale=scale)
 
     def clip(self, width: int, block: str) -> Clip:
