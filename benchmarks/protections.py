@@ -8,6 +8,7 @@ budget (docs/paper-constants.md); "ridge" is the paper's estimator at the true b
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -18,7 +19,7 @@ from benchmarks.results import Results, write_section
 from experiments.cohort import Cohort, draw_cohort, simulate_haplotypes
 
 COUNTS = (1, 11, 101, 1001, 10_000, 100_000)
-Options = dict[str, object]
+Options = dict[str, Any]
 #: protection, name of the variant, parameters of PrimoRegressor
 VARIANTS: tuple[tuple[str, str, Options], ...] = (
     ("both", "gauss, ridge, as printed", {"estimator": "ridge", "calibration": "paper"}),

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -10,21 +11,16 @@ README = (ROOT / "README.md").read_text()
 MAKEFILE = (ROOT / "Makefile").read_text()
 
 
-@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, re.S))
-def test_python_blocks_run(code, capsys):
+def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     namespace = {}
-    exec(compile(code, "README.md", "exec"), namespace)
+    for code in re.findall(r"```python\n(.*?)```", README, re.S):
+        exec(compile(code, "README.md", "exec"), namespace)
+    printed = capsys.readouterr().out
     assert namespace["model"].coef_.shape == (50, 10)
-    assert "Privacy statement" in capsys.readouterr().out
-
-
-def test_the_example_of_the_readme_is_worth_showing():
-    """Its fit is close to the truth, so the bounds it recommends are sensible ones."""
-    code = re.findall(r"```python\n(.*?)```", README, re.S)[0]
-    namespace = {}
-    exec(compile(code, "README.md", "exec"), namespace)
-    import numpy as np
-
+    assert "Privacy statement" in printed
+    assert "Together" in printed
+    # The fit is close to the truth, so the bounds that the example recommends are sensible ones.
     rng = np.random.default_rng(0)
     rng.integers(0, 3, size=(20_000, 10))
     truth = rng.normal(size=(10, 50)) * 0.3
@@ -35,3 +31,8 @@ def test_the_example_of_the_readme_is_worth_showing():
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.M))))
 def test_make_targets_exist(target):
     assert re.search(rf"^{target}:", MAKEFILE, re.M)
+
+
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))
+def test_links_lead_somewhere(link):
+    assert (ROOT / link).exists()

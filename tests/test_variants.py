@@ -142,12 +142,30 @@ class TestPaperMode:
         exact = model(epsilon=100, delta=0.5, feature_bounds=1.5 * math.sqrt(D)).fit(x, y)
         assert exact.release_.plan.triangle_bits == 1
 
-    @pytest.mark.parametrize("protection", ["outcomes", "features"])
-    def test_other_protections_have_their_algorithms(self, protection):
-        x, y, _ = cohort()
-        plan = model(calibration="paper", protection=protection).fit(x, y).release_.plan
-        assert (plan.covariance_sigma == 0) == (protection == "outcomes")
-        assert plan.epsilon != plan.budget.epsilon
+    @pytest.mark.parametrize(
+        ("changes", "epsilon"),
+        [
+            # The true epsilons of docs/paper-constants.md, for n = 5008.
+            ({}, 6.85),
+            ({"protection": "features"}, 6.85),
+            ({"protection": "outcomes"}, 4.23),
+            ({"protection": "features", "calibration": "paper-alg3"}, 4.63),
+            ({"covariance_rows": 5008}, 4.23),
+            ({"covariance_rows": 2504}, 7.33),
+        ],
+    )
+    def test_every_algorithm_states_its_true_epsilon(self, changes, epsilon):
+        x, y, _ = cohort(n=5008)
+        settings = {"calibration": "paper", "delta": 1 / 5008**2, **changes}
+        plan = model(**settings).fit(x, y).release_.plan
+        assert plan.epsilon == pytest.approx(epsilon, abs=0.01)
+        assert plan.triangle_bits == 0
+        assert (plan.covariance_sigma == 0) == (changes.get("protection") == "outcomes")
+
+    def test_algorithm_three_is_for_private_features(self):
+        x, y, _ = cohort(n=50)
+        with pytest.raises(primo.InputError, match="features"):
+            model(calibration="paper-alg3").fit(x, y)
 
 
 class TestSubSampling:

@@ -50,7 +50,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     association : {"gauss", "projection", "auto"}, default "gauss"
         The mechanism for XᵀY: Gaussian noise, the paper's projection (where one block is public), or
         whichever `primo.plan` predicts to do better from public numbers.
-    calibration : {"exact", "paper"}, default "exact"
+    calibration : {"exact", "paper", "paper-alg3"}, default "exact"
         "paper" uses the noise scales as the paper prints them, to reproduce its figures; the release
         then states the epsilon that they truly give.
     covariance_rows : int, optional

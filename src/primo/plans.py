@@ -58,7 +58,7 @@ class Plan:
     missing: str
     grid: Grid
     association: str = "gauss"  # or "projection"
-    calibration: str = "exact"  # or "paper"
+    calibration: str = "exact"  # or "paper", "paper-alg3"
     sampled: int | None = None  # rows in the covariance if it is sub-sampled
     covariance_origin: CovarianceOrigin = CovarianceOrigin.ROWS
     earlier_mu: float = 0.0  # of the earlier releases that this one extends, composed
@@ -140,7 +140,7 @@ class Plan:
 
         One for svec noise; the paper draws an iid triangle.
         """
-        return 0 if self.calibration == "paper" else 1
+        return 1 if self.calibration == "exact" else 0
 
     @property
     def association_sigma(self) -> float:
@@ -220,7 +220,8 @@ def make_plan(
     association
         "gauss", or "projection" (GaussProj) where one block is public.
     calibration
-        "exact", or "paper": the noise scales as the paper prints them, whatever they give.
+        "exact", or "paper": the noise scales as the paper prints them, whatever they give
+        (Algorithms 1, 2 and 4; "paper-alg3" has those of Algorithm 3, under `features`).
     sampled
         Make the covariance from this many rows, drawn in secret (SubSampReuseCov).
     reference_covariance
@@ -255,8 +256,9 @@ def make_plan(
     full = _full(outcome_moments, l)
     margin = _margin(d + bool(intercept), l, full)
     covariance_noisy = protection.features_private and origin is CovarianceOrigin.ROWS
-    if calibration == "paper":
-        calibrated = _paper(budget, n, protection, sampled, margin)
+    if calibration != "exact":
+        algorithm = _paper_algorithm(protection, calibration, sampled)
+        calibrated = _paper(budget, n, algorithm, protection, sampled, margin)
     elif sampled is not None and sampled < n:
         calibrated = _sampled(budget, n, l, sampled, split, margin)
     else:
@@ -297,10 +299,10 @@ def extension_plan(
     their grid are those of `earlier`.
     """
     budget = Budget(epsilon=epsilon, delta=delta)
-    if earlier.calibration == "paper":
+    if earlier.calibration != "exact":
         raise InputError(
-            'a release with calibration="paper" is for reproducing figures and is not extended; '
-            'make it with calibration="exact"'
+            f'a release with calibration="{earlier.calibration}" is for reproducing figures and '
+            'is not extended; make it with calibration="exact"'
         )
     if outcome_bounds is None:
         raise missing_bounds("outcomes")
@@ -349,17 +351,30 @@ def extension_plan(
 _Calibrated = tuple[float, float, float, Grid]  # mu, epsilon, split, grid
 
 
-def _paper(
-    budget: Budget, n: int, protection: Protection, sampled: int | None, margin: float
-) -> _Calibrated:
-    """Noise as the paper prints it, and the epsilon that it truly gives."""
-    algorithm = {
+def _paper_algorithm(
+    protection: Protection, calibration: str, sampled: int | None
+) -> PaperAlgorithm:
+    """Return the algorithm of the paper that a request stands for."""
+    if calibration == "paper-alg3":
+        return PaperAlgorithm.LAMBDA_REUSE_COV
+    if sampled is not None:
+        return PaperAlgorithm.SUB_SAMP_REUSE_COV
+    return {
         Protection.BOTH: PaperAlgorithm.REUSE_COV_GAUSS,
         Protection.FEATURES: PaperAlgorithm.REUSE_COV_PROJ_Y,
         Protection.OUTCOMES: PaperAlgorithm.REUSE_COV_PROJ_X,
     }[protection]
-    if sampled is not None:
-        algorithm = PaperAlgorithm.SUB_SAMP_REUSE_COV
+
+
+def _paper(
+    budget: Budget,
+    n: int,
+    algorithm: PaperAlgorithm,
+    protection: Protection,
+    sampled: int | None,
+    margin: float,
+) -> _Calibrated:
+    """Noise as the paper prints it, and the epsilon that it truly gives."""
     scales = paper_scales(algorithm, budget, rows=n, sampled=sampled)
     q = scales.association**-2
     p = scales.covariance**-2 if protection.features_private else q / 2
@@ -428,7 +443,7 @@ def _check_choices(
         ("missing", missing, ("error", "centre")),
         ("outcome_moments", outcome_moments, ("auto", "full", "diagonal")),
         ("association", association, ("gauss", "projection")),
-        ("calibration", calibration, ("exact", "paper")),
+        ("calibration", calibration, ("exact", "paper", "paper-alg3")),
     ):
         if value not in choices:
             raise InputError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}")
@@ -447,5 +462,7 @@ def _check_choices(
         raise InputError(f'covariance_rows={sampled!r} belongs to protection="both"; leave it out')
     if sampled is not None and reference_covariance:
         raise InputError("a covariance from a reference panel is not sampled from the rows")
-    if reference_covariance and calibration == "paper":
-        raise InputError('calibration="paper" has no public covariance; use calibration="exact"')
+    if reference_covariance and calibration != "exact":
+        raise InputError('the paper has no public covariance; use calibration="exact"')
+    if calibration == "paper-alg3" and protection is not Protection.FEATURES:
+        raise InputError('calibration="paper-alg3" is printed for protection="features" only')

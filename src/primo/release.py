@@ -66,7 +66,7 @@ class Release:
             ("Bounds", f"features {_bound(plan.features)}; outcomes {_bound(plan.outcomes)}"),
             ("Noise", self._noise()),
         ]
-        if plan.calibration == "paper":
+        if plan.calibration != "exact":
             items.append(
                 (
                     "Warning",

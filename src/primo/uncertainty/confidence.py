@@ -23,11 +23,11 @@ from scipy.special import ndtri
 
 from primo.uncertainty.system import System
 
-__all__ = ["Combination", "Inference", "infer"]
+__all__ = ["FIRM", "Combination", "Inference", "infer", "weakest_direction"]
 
 Floats = NDArray[np.float64]
 
-SHARE = 1.0
+FIRM = 5.0  # eigenvalues above this many σ₁ are known well enough to divide by
 LOADING = 1e-9  # squared share of a combination in a direction below which it does not load on it
 
 
@@ -131,22 +131,41 @@ def _score(
     variance = np.maximum(variance, 1e-6 * system.association_variance * q)
     z = np.divide(one, np.sqrt(variance), out=np.zeros_like(one), where=variance > 0)
     z[_lost(p, values != 0)] = 0.0
-    return z
+    limit = _most(system, p)[:, None]
+    return np.clip(z, -limit, limit)
+
+
+def _most(system: System, loadings: Floats) -> Floats:
+    """Largest |z| that a combination can have: beyond it an interval would be the whole line.
+
+    Only binding where a direction that it loads on is not firm.
+    """
+    sigma = np.sqrt(2 * system.off_variance)
+    weakest = weakest_direction(system, loadings)
+    return np.where(weakest >= FIRM * sigma, np.inf, weakest / max(sigma, 1e-300))
+
+
+def weakest_direction(system: System, loadings: Floats) -> Floats:
+    """Smallest |eigenvalue| of Â among the directions that each combination loads on."""
+    squares = loadings**2
+    used = squares > LOADING * squares.sum(axis=0)
+    values = np.abs(system.spectrum[0])[:, None]
+    return np.asarray(np.where(used, values, np.inf).min(axis=0))
 
 
 def _squared_norm(system: System, inverse: Floats, h: Floats, sampling: Floats) -> Floats:
-    """Estimate ‖θ_j‖² from Σ h²/m less the noise in it, (l,); not negative.
+    """Estimate ‖θ_j‖² by Σ h²/m less the noise of the firm directions in it, (l,); not negative.
 
-    One direction's share of the noise stays in: it is the direction asked about, for which the
-    interval inverts a test rather than plugging in an estimate.
+    In a direction that is not firm the noise stays in: there the interval inverts a test, and what
+    looks like noise may be the very θ under test.
     """
     if system.off_variance == 0:
         return np.zeros(h.shape[1])
-    share = SHARE * (1 - 1 / len(inverse))
-    values = np.maximum(system.spectrum[0], 0.0)
+    values = system.spectrum[0]
+    debiased = np.where(values > FIRM * np.sqrt(2 * system.off_variance), inverse, 0.0)
     total = inverse @ h**2
-    total -= share * (system.association_variance * inverse.sum() + (values @ inverse) * sampling)
-    total /= 1 + share * system.off_variance * inverse.sum()
+    total -= system.association_variance * debiased.sum() + (values @ debiased) * sampling
+    total /= 1 + system.off_variance * debiased.sum()
     return np.maximum(total, 0.0)
 
 

@@ -1,0 +1,180 @@
+"""Posterior spread of the coefficients that `primo.coefficients` returns by default.
+
+The default estimator is a filter W = V diag(g)VᵀĜ fitted under a prior for the least-squares
+coefficients of the rows (`primo.estimate`). Under that prior the error ŵ − w has, along an eigenvector
+of Â, the variance
+
+    g²·(B + σ₂²) − 2g·b + t,     B = VᵀASAV,   b = VᵀASV,   t = VᵀSV   (diagonals),
+
+averaged over simulated noise of the covariance: filter noise, covariance noise and what shrinkage
+leaves out, in one number per direction and group of outcomes. The closed form of mathematics.md,
+1/(a²/v + 1/τ²), is its value for exact eigenvectors and the best g. Coverage is *on average over
+coefficients and outcomes*, as always in empirical Bayes: not for each single one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.estimate.outcomes import OutcomeGroups, group_outcomes, one_group
+from primo.estimate.problem import NoisyMoments
+from primo.estimate.risk import FilterRisk, Replicas, simulate
+from primo.estimate.selection import DOUBT, NUMERICAL_NOISE
+from primo.estimate.signal import Signal, SignalModel, prior_shape
+from primo.fitted import _centred
+from primo.release import Release
+
+__all__ = ["Posterior", "posterior_of"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Posterior:
+    """Shrunk coefficients of all outcomes in scaled units, and the variance of their errors.
+
+    In eigen-direction k the error for outcome j has variance (errors @ shares.T)[k, j].
+    """
+
+    vectors: Floats  # (d, d) eigenvectors of the centred Â
+    filters: Floats  # (d, groups)
+    errors: Floats  # (d, groups)
+    strengths: Floats  # (d, groups) prior variance of a coefficient along each direction
+    values: Floats  # (d,) expected vᵀAv of the true covariance along each direction
+    shares: Floats  # (l, groups) squared share of an outcome in each group of directions
+    coefficients: Floats  # (d, l)
+    feature_means: Floats  # (d,)
+    outcome_means: Floats  # (l,)
+    mean_variance: float  # of the outcome means' errors
+    feature_mean_variance: float  # of the feature means' errors
+    n: int
+
+    def variance(self, points: Floats, *, sampling: Floats, outcomes: slice) -> Floats:
+        """Variance of the error of pointsᵀw, (points, outcomes), for `points` (d, points).
+
+        `sampling` holds ς_j² of these outcomes, zeros if the target is the rows. Errors along
+        different eigenvectors are taken as uncorrelated.
+        Cost: O(d²·points + d·points·groups + points·groups·outcomes).
+        """
+        loadings = (self.vectors.T @ points) ** 2
+        shares = self.shares[outcomes]
+        variance = (loadings.T @ self.errors) @ shares.T
+        if sampling.any():
+            inverse = 1 / np.maximum(self.values, 1e-12 * max(self.values.max(), 1e-300))
+            extra = np.maximum(2 * self.filters - inverse[:, None], 0.0)
+            variance += ((loadings.T @ extra) @ shares.T) * sampling
+        return np.asarray(variance)
+
+    def prediction(
+        self, points: Floats, *, sampling: Floats, outcomes: slice
+    ) -> tuple[Floats, Floats]:
+        """Predict at `points` (d, points) of scaled units: means and error variances."""
+        away = points - self.feature_means[:, None]
+        w = self.coefficients[:, outcomes]
+        centre = self.outcome_means[outcomes] + away.T @ w
+        variance = self.variance(away, sampling=sampling, outcomes=outcomes)
+        size = np.einsum("ij,ij->j", w, w) + self.errors.sum(axis=0) @ self.shares[outcomes].T
+        variance += self.mean_variance + self.feature_mean_variance * size + sampling / self.n
+        return centre, variance
+
+
+def posterior_of(release: Release) -> Posterior:
+    """Fit the prior, the filter and its errors from a release.
+
+    Guarantee: post-processing; costs no privacy.
+    Cost: that of `primo.coefficients`; nothing of size d² per outcome.
+    """
+    moments, feature_means, outcome_means = _centred(release)
+    values, vectors = np.linalg.eigh(moments.covariance)
+    association = vectors.T @ moments.association
+    replicas = simulate(values, moments.covariance_sigma)
+    groups, association, signal, noise = _signal(moments, replicas, association)
+    filters, errors, strengths = _errors(replicas, signal, groups, noise)
+    association = association * groups.spread(filters)
+    plan = release.plan
+    kept, mass = 0.0, plan.n * plan.constant
+    mean_sigma = feature_sigma = 0.0
+    if plan.intercept:
+        if plan.protection.outcomes_private:
+            mean_sigma = plan.association_sigma / mass
+            spread = float(np.mean((release.association[-1] / mass) ** 2))
+            kept = max(0.0, 1 - mean_sigma**2 / spread) if spread > 0 else 0.0
+        feature_sigma = plan.covariance_sigma / mass / np.sqrt(1 + plan.triangle_bits)
+    overlap = replicas.overlap()
+    return Posterior(
+        vectors=vectors,
+        filters=filters,
+        errors=errors,
+        strengths=strengths,
+        values=replicas.truth if overlap is None else overlap.T @ replicas.truth,
+        shares=_shares(groups, association.shape[1]),
+        coefficients=groups.rotate_back(vectors @ association),
+        feature_means=feature_means,
+        outcome_means=outcome_means,
+        mean_variance=kept * mean_sigma**2,
+        feature_mean_variance=feature_sigma**2,
+        n=plan.n,
+    )
+
+
+def _signal(
+    moments: NoisyMoments, replicas: Replicas, association: Floats
+) -> tuple[OutcomeGroups, Floats, Signal, float]:
+    """Fit the prior as `primo.estimate.estimate` does for "auto"; a test holds the two together."""
+    d, l = moments.shape
+    groups = one_group(l)
+    energy = groups.energy(association)
+    noise = max(moments.association_sigma**2, NUMERICAL_NOISE * energy.sum() / (d * l), 1e-300)
+    if replicas.truth[-1] <= 0:
+        nothing = Signal(gamma=np.zeros(1), strength=np.zeros(1), score=0.0)
+        return groups, association, nothing, noise
+    model = SignalModel(replicas, noise_variance=noise, variation=moments.total_variation / l)
+    signal = model.fit(energy, groups)
+    finer = group_outcomes(moments)
+    if len(finer.counts) > 1:
+        rotated = finer.rotate(association)
+        energy = finer.energy(rotated)
+        weighted = model.fit(energy, finer, gammas=signal.gamma)
+        alike = model.fit(energy, finer.with_equal_weights(), gammas=signal.gamma)
+        if weighted.score > alike.score - DOUBT:
+            return finer, rotated, model.refine(energy, finer, weighted), noise
+    return groups, association, signal, noise
+
+
+def _errors(
+    replicas: Replicas, signal: Signal, groups: OutcomeGroups, noise: float
+) -> tuple[Floats, Floats, Floats]:
+    """Filters, error variances and prior variances along the eigenvectors, (d, groups) each."""
+    truth = replicas.truth
+    d, count = len(truth), len(groups.counts)
+    filters, errors, strengths = np.zeros((d, count)), np.zeros((d, count)), np.zeros((d, count))
+    overlap = replicas.overlap()
+    for gamma in np.unique(signal.gamma) if truth[-1] > 0 else ():
+        which = signal.gamma == gamma
+        shape = prior_shape(truth, gamma)
+        strength = signal.strength[which]
+        risk = FilterRisk.build(replicas, shape, noise)
+        g = risk.best_filter(strength)
+        square, cross, prior = truth**2 * shape, truth * shape, shape
+        if overlap is not None:
+            square, cross, prior = overlap.T @ square, overlap.T @ cross, overlap.T @ prior
+        quadratic = g**2 * square[:, None] - 2 * g * cross[:, None] + prior[:, None]
+        filters[:, which] = g
+        errors[:, which] = np.maximum(quadratic, 0.0) * strength + g**2 * noise
+        strengths[:, which] = np.outer(prior, strength)
+    return filters, errors, strengths
+
+
+def _shares(groups: OutcomeGroups, l: int) -> Floats:
+    """How much of each outcome lies in each group of directions, (l, groups); rows add up to 1."""
+    shares = np.zeros((l, len(groups.counts)))
+    if groups.rotation is None:
+        shares[np.arange(l), groups.group] = 1.0
+        return shares
+    squares = groups.rotation**2
+    for g in range(len(groups.counts)):
+        shares[:, g] = squares[:, groups.group == g].sum(axis=1)
+    return shares
