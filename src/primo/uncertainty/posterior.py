@@ -147,7 +147,7 @@ def _signal(
 def _errors(
     replicas: Replicas, signal: Signal, groups: OutcomeGroups, noise: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Filters, error variances and prior variances along the eigenvectors, (d, groups) each."""
+    """Return filters, error variances and prior variances along the eigenvectors, (d, groups) each."""
     truth = replicas.truth
     d, count = len(truth), len(groups.counts)
     filters, errors, strengths = np.zeros((d, count)), np.zeros((d, count)), np.zeros((d, count))

@@ -12,7 +12,7 @@ carry no noise: the constant's own square, and the sums of public outcomes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,14 +21,16 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.plans import CovarianceOrigin
 from primo.release import Release
+from primo.uncertainty.posterior import Posterior, posterior_of
 
-__all__ = ["INTERCEPT", "TARGETS", "System", "check_level", "check_target", "system_of"]
+__all__ = ["FIRM", "INTERCEPT", "TARGETS", "System", "check_level", "check_target", "system_of"]
 
 Floats = NDArray[np.float64]
 
 INTERCEPT = "(intercept)"
 TARGETS = ("population", "rows")
 MOST_EXPLAINED = 0.98  # of an outcome's variation, where the residual variance is estimated
+FIRM = 5.0  # eigenvalues above this many σ₁ are known well enough to divide by
 RANK = 1e-10  # eigenvalues of an exact covariance below this share of the largest are zero
 
 
@@ -54,6 +56,8 @@ class System:
     terms: Floats  # (width, terms) weights of θ in a term, per unit of the outcome
     unit: Floats  # (l,) the outcome's unit
     centre: Floats  # (l,) added to the intercept
+    posterior: Posterior  # of all outcomes
+    outcomes: slice  # which of them this system is about
     warnings: tuple[str, ...]  # why the noise law above is not the whole truth, if it is not
 
     @property
@@ -67,9 +71,9 @@ class System:
         return self.width - self.intercept
 
     @property
-    def l(self) -> int:
+    def l(self) -> int:  # noqa: E743
         """Number of outcomes."""
-        return self.association.shape[1]
+        return len(self.unit)
 
     @property
     def term_names(self) -> tuple[str, ...]:
@@ -83,6 +87,28 @@ class System:
         if self.off_variance == 0:
             values = np.where(np.abs(values) > RANK * np.abs(values).max(), values, 0.0)
         return values, vectors
+
+    @cached_property
+    def firm(self) -> NDArray[np.bool_]:
+        """Which eigenvectors have eigenvalues well above the noise of the covariance, (width,)."""
+        values, _ = self.spectrum
+        return np.asarray(values > FIRM * np.sqrt(2 * self.off_variance))
+
+    def soft(self, target: str) -> tuple[Floats, Floats]:
+        """Posterior mean and variance of vᵀθ along the eigenvectors that are not firm, (soft, l)."""
+        posterior = self.posterior
+        points = self.spectrum[1][: self.d, ~self.firm]
+        last = self.spectrum[1][-1, ~self.firm] if self.intercept else np.zeros(points.shape[1])
+        constant = np.sqrt(self.covariance[-1, -1] / self.n) if self.intercept else 1.0
+        # θ's own constant entry is (mean − meansᵀw)/constant: eliminate it.
+        points = points - np.outer(posterior.feature_means, last / constant)
+        mean = points.T @ posterior.coefficients[:, self.outcomes]
+        mean += np.outer(last / constant, posterior.outcome_means[self.outcomes])
+        variance = posterior.variance(
+            points, sampling=self.sampling(target), outcomes=self.outcomes
+        )
+        variance += ((last / constant) ** 2 * posterior.mean_variance)[:, None]
+        return mean, variance
 
     @cached_property
     def rotated(self) -> Floats:
@@ -132,9 +158,7 @@ class System:
         return self.residual_variance if target == "population" else np.zeros(self.l)
 
     def select(self, outcomes: slice) -> System:
-        """Return the same system for some of the outcomes, a view; keeps what was computed."""
-        from dataclasses import replace
-
+        """Return the same system for some of the outcomes (of all), a view."""
         part = replace(
             self,
             outcome_names=self.outcome_names[outcomes],
@@ -143,6 +167,7 @@ class System:
             variation_variance=self.variation_variance[outcomes],
             unit=self.unit[outcomes],
             centre=self.centre[outcomes],
+            outcomes=outcomes,
         )
         part.__dict__["spectrum"] = self.spectrum
         return part
@@ -194,6 +219,8 @@ def system_of(release: Release) -> System:
         terms=terms,
         unit=plan.outcomes.scale,
         centre=plan.outcomes.centre,
+        posterior=posterior_of(release),
+        outcomes=slice(0, plan.l),
         warnings=tuple(warnings),
     )
 
@@ -215,9 +242,9 @@ def check_target(target: str) -> str:
 def _variation(release: Release) -> tuple[Floats, Floats]:
     """Σ(y − ȳ)² of every outcome from noisy moments, and the variance of its error.
 
-    Outcomes are in comparable (scaled) units, so noisy ones are shrunk toward their common mean by
-    as much as their scatter warrants (James and Stein); an error is then one on average over the
-    outcomes, not for each of them.
+    Outcomes are in comparable (scaled) units. Where noise makes more than half of their scatter they
+    are shrunk toward their common mean by as much as it warrants (James and Stein); an error is then
+    one on average over the outcomes, not for each of them.
     """
     plan = release.plan
     moments = release.outcome_moments
@@ -231,10 +258,11 @@ def _variation(release: Release) -> tuple[Floats, Floats]:
         raw -= plan.n * (means**2 - mean_variance)
         variance += plan.n**2 * mean_variance * (4 * means**2 + 2 * mean_variance)
     common = float(raw.mean())
-    scatter = float(np.sum((raw - common) ** 2 / np.maximum(variance, 1e-300)))
     kept = 1.0
     if plan.l >= 4 and plan.outcome_sigma > 0:
+        scatter = float(np.sum((raw - common) ** 2 / variance))
         kept = max(0.0, 1 - (plan.l - 3) / scatter) if scatter > 0 else 0.0
+        kept = kept if kept < 0.5 else 1.0
     shrunk = common + kept * (raw - common)
     variance *= kept + (1 - kept) / plan.l
     floor = max(0.05 * common, np.sqrt(variance.max()) / np.sqrt(plan.l) * 0.05, 1e-300)

@@ -1,0 +1,194 @@
+"""Private goodness of fit: how much of each outcome the features explain, from released numbers.
+
+For the least-squares coefficients θ of the rows, with w = e − E₁θ, exactly
+
+    ĜᵀÂ⁻¹Ĝ = θᵀAθ + 2θᵀe − θᵀE₁θ + wᵀÂ⁻¹w,
+
+so the explained variation S = θᵀAθ is over-estimated by about (σ₂² + s²‖θ‖²)·tr Â⁻¹, with a variance
+that is quadratic in S once ‖θ‖² = ρ·S is granted (ρ from the posterior). R² = S/C with the noisy
+variation C is a ratio again: its interval inverts "S − R²C is 0", so it is asymmetric and never
+leaves [0, 1]. Directions of the features that are not firm (`system.FIRM`) enter through the
+posterior instead: dividing by their eigenvalues would drown everything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import chi2
+
+from primo.release import Release
+from primo.uncertainty.multiple import benjamini_hochberg
+from primo.uncertainty.system import FIRM, System, check_level, check_target, system_of
+
+__all__ = ["FOUND", "NOT_FOUND", "GoodnessOfFit", "goodness_of_fit", "joint_p_values"]
+
+Floats = NDArray[np.float64]
+
+FOUND = "signal found"
+NOT_FOUND = "not distinguishable from noise"
+FIRM_VARIATION = 0.25  # relative error of an outcome's variation above which R² is not trusted
+SOFT_SHARE = 0.1  # of the explained variation in directions that are not firm: the same
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GoodnessOfFit:
+    """R² of every outcome with an interval, and whether there is any signal; (l,) each."""
+
+    outcome_names: tuple[str, ...]
+    r_squared: Floats  # between 0 and 1
+    lower: Floats
+    upper: Floats
+    statistic: Floats  # χ² of "no slope differs from 0", d degrees of freedom
+    p: Floats
+    q: Floats  # Benjamini-Hochberg over the outcomes
+    trusted: NDArray[np.bool_]  # whether the interval can be relied on for this outcome
+    level: float
+    fdr: float
+    target: str
+
+    @property
+    def found(self) -> NDArray[np.bool_]:
+        """Which outcomes have signal, at a false discovery rate of `fdr`."""
+        return np.asarray(self.q <= self.fdr)
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """The same in words."""
+        return tuple(FOUND if found else NOT_FOUND for found in self.found)
+
+
+def goodness_of_fit(
+    release: Release, *, level: float = 0.95, target: str = "rows", fdr: float = 0.05
+) -> GoodnessOfFit:
+    """Estimate R² of every outcome and say whether signal was found.
+
+    Parameters
+    ----------
+    release
+        All that is read; the data may be gone.
+    level
+        Nominal coverage of the R² intervals.
+    target
+        "rows": R² of least squares on these very rows. "population": the share of variance that the
+        best linear predictor explains in the population they were drawn from.
+    fdr
+        False discovery rate of the verdicts.
+
+    Notes
+    -----
+    The verdict tests "no slope differs from 0 in the population" and does not depend on `target`. It
+    holds whatever the noise of the covariance, which is not divided by.
+    `trusted` is False where the variation of the outcome is known to no better than 25 %, or more
+    than 10 % of what is explained lies in directions of the features lost in covariance noise.
+    Guarantee: post-processing; costs no privacy. Cost: that of `primo.coefficients`.
+    """
+    check_level(level)
+    check_target(target)
+    system = system_of(release)
+    statistic, p = joint_p_values(system)
+    q = benjamini_hochberg(p)
+    estimate, lower, upper, trusted = _r_squared(system, level=level, target=target)
+    return GoodnessOfFit(
+        outcome_names=release.outcome_names,
+        r_squared=estimate,
+        lower=lower,
+        upper=upper,
+        statistic=statistic,
+        p=p,
+        q=q,
+        trusted=trusted & (not system.warnings),
+        level=level,
+        fdr=fdr,
+        target=target,
+    )
+
+
+def joint_p_values(system: System) -> tuple[Floats, Floats]:
+    """Test "no slope differs from 0" for every outcome: χ² with d degrees of freedom, and p.
+
+    Under the null the centred association is noise of covariance
+    (σ₂² + s²μ²/c²)·(I + mmᵀ) + ς²A at most, with μ the outcome's mean, c the constant and m the means
+    of the features over c; one basis diagonalises it for all outcomes.
+    """
+    covariance, association, means = system.centred
+    metric = np.eye(system.d)
+    if not system.sums_exact:
+        metric += np.outer(means, means)
+    root = np.linalg.inv(np.linalg.cholesky(metric))
+    values, vectors = np.linalg.eigh(root @ covariance @ root.T)
+    h = vectors.T @ (root @ association)
+    noise = np.full(system.l, system.association_variance)
+    if system.intercept:
+        noise += system.off_variance * (system.association[-1] / system.covariance[-1, -1]) ** 2
+    residual = system.variation / max(system.n - 1, 1)
+    statistic = np.sum(h**2 / (noise + np.outer(np.maximum(values, 0.0), residual)), axis=0)
+    return statistic, np.asarray(chi2.sf(statistic, system.d))
+
+
+def _r_squared(
+    system: System, *, level: float, target: str
+) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
+    """Estimate, lower and upper end, and whether they can be trusted; (l,) each."""
+    posterior = system.posterior
+    covariance, association, means = system.centred
+    vectors, s2 = posterior.vectors, system.off_variance
+    values = np.einsum("ij,ij->j", vectors, covariance @ vectors)
+    top = max(float(values.max()), 0.0)
+    firm = values > max(FIRM * np.sqrt(2 * s2), 1e-10 * top)
+    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=firm)
+    h2 = (vectors.T @ association) ** 2
+    lean = 1 + (vectors.T @ means) ** 2 * (not system.sums_exact)
+
+    second = (vectors.T @ posterior.coefficients) ** 2 + posterior.errors @ posterior.shares.T
+    weighted = posterior.values @ second
+    ratio = second.sum(axis=0) / np.maximum(weighted, 1e-300)  # ‖θ‖²/S
+    soft = np.where(firm, 0.0, posterior.values) @ second
+
+    sigma2 = system.association_variance
+    constant = np.zeros(system.l)
+    if system.intercept:
+        constant = (system.association[-1] / system.covariance[-1, -1]) ** 2
+    sampling = system.sampling(target)
+    # E[raw] = bias + scale·S and Var[raw] = c0 + c1·S + c2·S².
+    base = sigma2 + s2 * constant
+    raw = inverse @ h2 + soft
+    bias = base * (lean @ inverse) + sampling * system.d
+    scale = 1 + s2 * (ratio * inverse.sum() + inverse @ second / np.maximum(weighted, 1e-300))
+    squares = float(inverse**2 @ lean**2)
+    c0 = 2 * base**2 * squares + 2 * soft**2 + 2 * system.d * sampling**2
+    c1 = 4 * base * ratio + 4 * base * s2 * ratio * squares
+    c2 = 2 * s2 * ratio**2 + 2 * (s2 * ratio) ** 2 * squares
+    variation = system.variation
+    excess = raw - bias
+    estimate = np.clip(excess / (scale * variation), 0.0, 1.0)
+    # In terms of R² = S/C, with the error of C.
+    c1 = c1 * variation + 4 * sampling * (1 - estimate) ** 2 * variation
+    c2 = c2 * variation**2 + scale**2 * system.variation_variance + 4 * system.n * sampling**2
+    slope = scale * variation
+    quantile = float(ndtri((1 + level) / 2))
+    lower, _ = _roots(excess, slope, c0, c1, c2, quantile**2)
+    _, upper = _roots(np.maximum(excess, 0.0), slope, c0, c1, c2, quantile**2)
+    trusted = np.sqrt(system.variation_variance) <= FIRM_VARIATION * variation
+    trusted &= soft <= SOFT_SHARE * np.maximum(weighted, 1e-300)
+    return estimate, lower, upper, trusted
+
+
+def _roots(
+    y: Floats, slope: Floats, c0: Floats, c1: Floats, c2: Floats, kappa: float
+) -> tuple[Floats, Floats]:
+    """Return the ends of {R in [0, 1] : (y − slope·R)² ≤ κ(c0 + c1·R + c2·R²)}."""
+    a = slope**2 - kappa * c2
+    b = slope * y + kappa * c1 / 2
+    c = y**2 - kappa * c0
+    root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
+    open_ended = a <= 0
+    safe = np.where(open_ended, 1.0, a)
+    # A set open to the right starts at the smaller root if 0 is outside it, else at 0.
+    start = np.divide(c, b + root, out=np.zeros_like(c), where=(b + root) > 0)
+    lower = np.where(open_ended, np.where(c > 0, start, 0.0), (b - root) / safe)
+    upper = np.where(open_ended, 1.0, (b + root) / safe)
+    return np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
