@@ -32,7 +32,7 @@ from primo.bounds import Bounds
 from primo.fitted import coefficients
 from primo.noise import RandomBits
 from primo.pipeline import make_release
-from primo.plans import make_plan
+from primo.planner import make_plan
 from primo.sources.arrays import ArraySource
 from primo.sources.base import Source
 

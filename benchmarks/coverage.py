@@ -1,9 +1,12 @@
 """Do 95 % intervals cover 95 %? Coverage, null p-values, false discoveries, widths.
 
-Run `python -m benchmarks.coverage`, with --quick for three minutes. Features are simulated haplotypes and, where present, those of 1000 Genomes; outcomes are drawn from
-y = θ·x + N(0, 1) with 70 % of all θ at zero. A release is its exact moments plus Gaussian noise of the
-plan's scales: that is the law of the real thing, without the time to quantise rows. Given the features,
-XᵀY is drawn without ever holding Y; a cohort of other than 5008 rows has the same covariance per row.
+Run `python -m benchmarks.coverage`, with --quick for one or two minutes.
+
+Features are simulated haplotypes and, where present, those of 1000 Genomes; outcomes are drawn from
+y = θ·x + N(0, 1) with 70 % of all θ at zero. A release is its exact moments plus Gaussian noise of
+the plan's scales: the law of the real thing, without the time to quantise rows. Given the features
+XᵀY and YᵀY are drawn without ever holding Y; a cohort of other than 5008 rows has the same
+covariance per row.
 
 Coverage is reported for cells (coefficients, predictions, outcomes) that the software calls `trusted`,
 next to their share; coverage of the rest shows whether they are wide or wrong.
@@ -27,7 +30,8 @@ from experiments.cohort import simulate_haplotypes
 from experiments.data import SHARED, kg_haplotypes
 from primo import uncertainty
 from primo.bounds import Bounds
-from primo.plans import Plan, make_plan
+from primo.planner import make_plan
+from primo.plans import Plan
 from primo.release import Release
 
 Matrix = NDArray[np.float64]
@@ -54,7 +58,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        return f"{self.data:<4} {self.protection:<8} n={self.n} d={self.d} l={self.l} ε={self.epsilon:g}"
+        return f"{self.data} {self.protection[:4]} {self.n} {self.d} {self.l} {self.epsilon:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +114,7 @@ class World:
         noise = self.root @ rng.standard_normal(theta.shape)  # Xᵀ(residuals)
         association = a @ theta + noise
         solved = np.linalg.solve(a, association)
-        left = rng.chisquare(plan.n - plan.width, size=plan.l)
+        left, off = self._residuals(rng)
         explained = np.einsum("ij,ij->j", association, solved)
         mean = association[-1] ** 2 / a[-1, -1]
         truth = Truth(
@@ -119,28 +123,49 @@ class World:
             intercept=solved[-1] * plan.constant - plan.features.centre @ solved[:-1],
             r_squared=(explained - mean) / (explained - mean + left),
         )
-        return self._noisy(association, explained + left, rng), truth
+        moments = explained + left if off is None else association.T @ solved + off
+        return self._noisy(association, moments, rng), truth
 
-    def _noisy(self, association: Matrix, squares: Matrix, rng: np.random.Generator) -> Release:
+    def _residuals(self, rng: np.random.Generator) -> tuple[Matrix, Matrix | None]:
+        """Residual squares of all outcomes; their products too if the plan releases all of YᵀY."""
         plan = self.plan
-        square = rng.standard_normal((plan.width, plan.width))
-        error = plan.covariance_sigma * (square + square.T) / 2
+        freedom = plan.n - plan.width
+        if not plan.full_outcome_moments:
+            return rng.chisquare(freedom, size=plan.l), None
+        factor = np.tril(rng.standard_normal((plan.l, plan.l)), -1)  # Bartlett
+        factor += np.diag(np.sqrt(rng.chisquare(freedom - np.arange(plan.l))))
+        products = factor @ factor.T
+        return np.diag(products).copy(), products
+
+    def _noisy(self, association: Matrix, moments: Matrix, rng: np.random.Generator) -> Release:
+        plan = self.plan
+        error = symmetric_noise(rng, plan.width, plan.covariance_sigma)
         error[-1, -1] = 0.0
+        if plan.full_outcome_moments:
+            moments = moments + symmetric_noise(rng, plan.l, plan.outcome_sigma)
+        else:
+            moments = moments + plan.outcome_sigma * rng.standard_normal(plan.l)
         added = plan.association_sigma * rng.standard_normal(association.shape)
         if not plan.protection.outcomes_private:
             added[-1] = 0.0
         association = association + added
-        squares = squares + plan.outcome_sigma * rng.standard_normal(plan.l)
         return Release(
             plan=plan,
             feature_names=tuple(f"x{i}" for i in range(plan.d)),
             outcome_names=tuple(f"y{i}" for i in range(plan.l)),
             covariance=self.covariance + error,
             association=association,
-            outcome_moments=squares,
+            outcome_moments=moments,
             reproducible=True,
             backend="numpy",
         )
+
+
+def symmetric_noise(rng: np.random.Generator, size: int, sigma: float) -> Matrix:
+    """Draw svec noise: variance σ² on the diagonal, σ²/2 off it."""
+    square = rng.standard_normal((size, size))
+    noise: Matrix = sigma * (square + square.T) / 2
+    return noise
 
 
 class Tally:
@@ -256,7 +281,7 @@ def cells(*, quick: bool, real: bool) -> Iterator[Cell]:
                     d=d,
                     l=l,
                     epsilon=epsilon,
-                    draws=draws // 4 if quick else 2 * draws,
+                    draws=draws // 2 if quick else 3 * draws,
                 )
 
 
@@ -268,8 +293,10 @@ def complaints(tally: Tally) -> list[str]:
     said = []
     for name in MEASURES:
         hits = tally.values(name)
-        if len(hits) >= FEWEST and not GOOD[0] <= hits.mean() <= GOOD[1]:
-            said.append(f"{name}: {hits.mean():.3f} although trusted")
+        # Two standard errors, as if all cells were independent: too strict rather than too lenient.
+        slack = 2 * np.sqrt(LEVEL * (1 - LEVEL) / max(len(hits), 1))
+        if len(hits) >= FEWEST and not GOOD[0] - slack <= hits.mean() <= GOOD[1] + slack:
+            said.append(f"{name}: {hits.mean():.3f} of {len(hits)} although TRUSTED")
         rest = tally.values(f"{name} else")
         if len(rest) >= FEWEST and not GOOD[0] <= rest.mean() <= GOOD[1]:
             said.append(f"{name}: {rest.mean():.3f} of the {len(rest)} flagged")
@@ -293,6 +320,7 @@ def row(cell: Cell, tally: Tally) -> list[str]:
         *(covered(name) for name in MEASURES),
         f"{tally.mean('population trusted'):.2f}",
         covered("population else"),
+        f"{tally.mean('posterior trusted'):.2f}",
         f"{tally.mean('R² trusted'):.2f}",
         uniform,
         f"{np.mean(tally.values('null p') < 0.05):.3f}" if len(p) >= 100 else "–",
@@ -305,7 +333,7 @@ def row(cell: Cell, tally: Tally) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer draws, under three minutes")
+    parser.add_argument("--quick", action="store_true", help="fewer draws, one or two minutes")
     quick = parser.parse_args().quick
     haplotypes = {"sim": simulate_haplotypes().cohort}
     real = (SHARED / "kg_haplotypes_5008").exists()
@@ -313,7 +341,7 @@ def main() -> None:
         haplotypes["1KG"] = kg_haplotypes()
     table = Table(title=f"Coverage of {LEVEL:.0%} intervals, trusted cells; p-values; widths")
     for column in (
-        "cell",
+        "data n d l ε",
         "coef (pop.)",
         "coef (rows)",
         "shrunk",
@@ -322,6 +350,7 @@ def main() -> None:
         "R²",
         "coef trusted",
         "coef flagged",
+        "shrunk trusted",
         "R² trusted",
         "KS p",
         "P(p<.05)",
@@ -330,7 +359,11 @@ def main() -> None:
         "width/OLS",
         "shrunk/OLS",
     ):
-        table.add_column(column, justify="left" if column == "cell" else "right")
+        table.add_column(
+            column,
+            justify="left" if column == "data n d l ε" else "right",
+            no_wrap=column == "data n d l ε",
+        )
     notes = []
     start = time.perf_counter()
     for number, cell in enumerate(cells(quick=quick, real=real)):
@@ -340,8 +373,9 @@ def main() -> None:
     console = Console(width=210)
     console.print(table)
     console.print(
-        f"Outside {GOOD[0]:.0%} to {GOOD[1]:.0%} (flagged cells are conservative by design: directions"
-        " of the features below 5 covariance noise scales):"
+        f"Outside {GOOD[0]:.0%} to {GOOD[1]:.0%}. Flagged coefficients and unshrunk predictions depend"
+        " on directions below 5 covariance noise scales: conservative by design. Flagged shrunk ones rest"
+        " on the prior, which is not the truth here. Flagged R² have an uncertain denominator."
     )
     for note in notes:
         console.print("  " + note)

@@ -33,8 +33,9 @@ from primo.bounds import Bounds
 from primo.estimate import NoisyMoments, estimate
 from primo.mechanisms.projection import Projected, project_onto_features, project_onto_outcomes
 from primo.plan_table import Variant
+from primo.planner import make_plan
 from primo.planning import plan
-from primo.plans import Plan, make_plan
+from primo.plans import Plan
 from primo.privacy.protection import Protection
 from primo.theory import ASSOCIATIONS, associations_for
 

@@ -1,7 +1,9 @@
 """The scikit-learn shell: conventions, containers, messages, and what it refuses."""
 
 import copy
+import gc
 import pickle
+import types
 import warnings
 
 import numpy as np
@@ -9,23 +11,22 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import primo
 
-TRAINING_SCORE = "scores on the rows that were fitted, which primo refuses: it would leak them"
-
 
 @pytest.mark.filterwarnings("ignore::primo.ReproducibleNoiseWarning")
 @parametrize_with_checks(
-    [primo.PrimoRegressor(5.0, 1e-6, feature_bounds=10.0, outcome_bounds=10.0)],
-    expected_failed_checks=lambda _: {
-        "check_fit_score_takes_y": TRAINING_SCORE,
-        "check_pipeline_consistency": TRAINING_SCORE,
-        "check_regressors_train": TRAINING_SCORE,
-    },
+    [
+        # The checks score on the rows they fitted, so these have to be declared public.
+        primo.PrimoRegressor(
+            5.0, 1e-6, feature_bounds=5.0, outcome_bounds=3.0, score_public_rows=True
+        )
+    ]
 )
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
@@ -54,8 +55,12 @@ def test_recovers_the_truth_where_there_is_enough_data(protection, estimator):
     x, y, w = cohort(n=60_500)
     held_x, held_y, x, y = x[:500], y[:500], x[500:], y[500:]
     public = {"outcomes": {"feature_bounds": None}, "features": {"outcome_bounds": None}}
-    fitted = model(protection=protection, estimator=estimator, **public.get(protection, {}))
-    fitted.fit(x, y)
+    fitted = model(
+        protection=protection,
+        estimator=estimator,
+        score_public_rows=True,
+        **public.get(protection, {}),
+    ).fit(x, y)
     assert fitted.coef_.shape == (3, 4)
     np.testing.assert_allclose(fitted.coef_, w.T, atol=0.06)
     np.testing.assert_allclose(fitted.predict(np.ones((1, 4)))[0], 2, atol=0.1)
@@ -147,29 +152,99 @@ def test_the_statement_says_what_a_steward_asks():
         assert words in statement, words
 
 
-def test_training_score_is_refused_and_held_out_score_is_not():
+def test_score_is_refused_unless_the_rows_are_declared_public():
     x, y, _ = cohort()
     fitted = model().fit(x, y)
-    for again in (x, x.copy(), pd.DataFrame(x)):
-        with pytest.raises(primo.PrivacyError, match="held-out"):
-            fitted.score(again, y)
-    assert fitted.score(x[:1500], y[:1500]) < 1
+    for rows in (slice(None), slice(0, 1500), slice(None, None, -1)):
+        with pytest.raises(primo.PrivacyError, match="score_public_rows=True"):
+            fitted.score(x[rows], y[rows])
+    with pytest.raises(primo.PrivacyError):
+        cross_val_score(model(), x, y, error_score="raise")
+    assert 0.5 < fitted.set_params(score_public_rows=True).score(x, y) < 1
 
 
-def test_nothing_of_the_rows_is_in_a_pickle_or_a_copy():
+def test_nothing_of_the_rows_is_kept():
+    """Neither values nor memory of the rows can be reached from the fitted object."""
     x, y, _ = cohort()
     sentinel = 1.2345678901234567
     x[17, 2], y[17, 1] = sentinel, -sentinel
     fitted = model().fit(x, y)
     for twin in (pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):
-        assert not hasattr(twin, "_fitted_on")
         np.testing.assert_array_equal(twin.coef_, fitted.coef_)
     assert np.float64(sentinel).tobytes() not in pickle.dumps(fitted)
-    assert not any(
-        np.shares_memory(value, x)
-        for value in vars(fitted).values()
-        if isinstance(value, np.ndarray)
-    )
+    reached, todo = set(), [fitted]
+    while todo:
+        thing = todo.pop()
+        if id(thing) in reached or isinstance(thing, type | types.ModuleType | types.FunctionType):
+            continue
+        reached.add(id(thing))
+        if isinstance(thing, np.ndarray):
+            assert not np.shares_memory(thing, x)
+            assert not np.shares_memory(thing, y)
+        todo.extend(gc.get_referents(thing))
+
+
+def test_more_public_features_than_rows_do_not_keep_the_table_they_were_cut_from():
+    table = np.random.default_rng(0).normal(size=(20, 60))
+    fitted = model(protection="outcomes", feature_bounds=None).fit(table[:, :50], table[:, 50:])
+    kept = fitted.release_.public_features.row_space.columns.rows
+    assert not np.shares_memory(kept, table)
+    pickle.dumps(fitted)
+
+
+@pytest.mark.parametrize("where", ["X", "y"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda table: _with(table.astype(object), "HIV positive, J. Smith"),
+        lambda table: _with(table.astype(object), {"secret": 31415}),
+        lambda table: _with(table.astype(object), 10**400 + 31415),
+        lambda table: table + 31415j,
+        lambda table: (table * 31415).astype("datetime64[s]"),
+        lambda table: pd.DataFrame(table).assign(note="HIV positive, J. Smith"),
+        lambda table: pl.DataFrame(table).with_columns(note=pl.lit("HIV positive, J. Smith")),
+    ],
+)
+@pytest.mark.parametrize("call", ["fit", "score", "predict", "extend"])
+def test_messages_never_show_a_cell(where, spoil, call):
+    x, y, _ = cohort(n=100)
+    fitted = model(score_public_rows=True).fit(x, y)
+    bad_x, bad_y = (spoil(x), y) if where == "X" else (x, spoil(y))
+    calls = {
+        "fit": lambda: model().fit(bad_x, bad_y),
+        "score": lambda: fitted.score(bad_x, bad_y),
+        "predict": lambda: fitted.predict(bad_x if where == "X" else spoil(x)),
+        "extend": lambda: primo.extend(
+            fitted.release_, bad_x, bad_y, epsilon=1, delta=1e-6, outcome_bounds=3.0
+        ),
+    }
+    with pytest.raises(primo.InputError) as caught:
+        calls[call]()
+    error = caught.value
+    while error is not None:
+        for word in ("HIV", "Smith", "secret", "31415"):
+            assert word not in str(error)
+        error = error.__cause__ or error.__context__
+
+
+def _with(table, cell):
+    table[3, 1] = cell
+    return table
+
+
+def test_nullable_columns_and_numbers_in_strings_are_understood():
+    x, y, _ = cohort()
+    nullable = pd.DataFrame(x).astype("Int64")
+    nullable.iloc[5, 1] = pd.NA
+    assert model(missing="centre").fit(nullable, y.astype(str)).coef_.shape == (3, 4)
+
+
+def test_bounds_read_off_a_private_block_are_refused():
+    x, y, _ = cohort()
+    with pytest.raises(primo.BoundsError, match="from_reference"):
+        model(feature_bounds=primo.Bounds.from_public(x)).fit(x, y)
+    panel = np.random.default_rng(9).integers(0, 3, (500, 4))
+    assert model(feature_bounds=primo.Bounds.from_reference(panel)).fit(x, y).coef_.shape == (3, 4)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from primo.errors import InputError
 from primo.estimate import NoisyMoments, estimate
 from primo.forecast import predict, predict_all
 from primo.mechanisms.projection import project_onto_features
-from primo.plans import make_plan
+from primo.planner import make_plan
 from primo.simulate import draw
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from primo.bounds import Bounds
 from primo.errors import BoundsError, InputError
 from primo.grid import joint_grid, make_grid
-from primo.plans import make_plan
+from primo.planner import make_plan
 from primo.privacy.sensitivity import joint_distance
 
 

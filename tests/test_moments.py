@@ -6,7 +6,7 @@ import pytest
 from primo.bounds import Bounds
 from primo.errors import InputError
 from primo.moments import fold
-from primo.plans import make_plan
+from primo.planner import make_plan
 from primo.sources.arrays import ArraySource
 from primo.sources.base import Block
 

@@ -12,8 +12,8 @@ from primo.bounds import Bounds
 from primo.errors import InputError
 from primo.inverse import epsilon_for, outcomes_for, rows_for
 from primo.plan_table import MATTERS
+from primo.planner import make_plan
 from primo.planning import choose_plan, plan, recommend_association, recommend_estimator
-from primo.plans import make_plan
 from primo.privacy.protection import Protection
 
 PUBLIC = {"n": 5000, "d": 10, "l": 120, "epsilon": 3.0}

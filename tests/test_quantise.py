@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from primo.bounds import Bounds
 from primo.errors import BoundsError, InputError
-from primo.plans import make_plan
+from primo.planner import make_plan
 
 NASTY = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False, width=64),
@@ -22,10 +22,10 @@ BOUNDS = [
     Bounds(norm=1e-100),
     Bounds(norm=1e100),
     Bounds(lower=-1.0, upper=2.0),
-    Bounds(lower=-1e308, upper=1e308),
+    Bounds(lower=-1e100, upper=1e100),
     Bounds(lower=0.0, upper=1.0, norm=0.7),
-    Bounds(norm=3.0, centre=1e308, scale=0.1),
-    Bounds(norm=3.0, centre=0.25, scale=1e-300),
+    Bounds(norm=3.0, centre=1e200, scale=0.1),
+    Bounds(norm=3.0, centre=0.25, scale=1e-100),
 ]
 
 
@@ -146,6 +146,33 @@ def test_missing_values(value, bounds):
 def test_bad_bounds_are_refused(make, message):
     with pytest.raises(BoundsError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        Bounds(lower=0, upper=5e-324),
+        Bounds(lower=-1e308, upper=1e308),
+        Bounds(norm=1e-149),
+        Bounds(norm=1.0, scale=1e-300),
+        Bounds(norm=1.0, centre=1e301),
+    ],
+)
+def test_bounds_beyond_arithmetic_are_refused(bounds):
+    """A half-width that underflows to zero would make NaN of a row, and NaN of every sum."""
+    with pytest.raises(BoundsError, match=r"between|at most"):
+        bounds.clip(2, "features")
+
+
+def test_what_is_not_shown_to_be_inside_is_moved_inside():
+    """Values that change under our hands, or are NaN for whatever reason, cannot pass."""
+    quantise, _ = quantiser(FIVE, 3)
+    z = np.zeros((4, 3))
+    values = np.array([[np.nan, 1, 1], [1e300, -1e300, 0], [np.inf, 0, 0], [1, 2, 3.0]])
+    with np.errstate(all="ignore"):
+        quantise._to_grid(values, np.ones(4), z)  # norms that lie about the values
+    check_in_ball(quantise, z)
+    assert z[3].any()
 
 
 def test_bounds_of_a_public_block_cover_it_and_survive_constant_columns():

@@ -1,6 +1,8 @@
 """The paper's variants and the free public knowledge, end to end through the shell."""
 
+import contextlib
 import dataclasses
+import json
 import math
 
 import numpy as np
@@ -82,7 +84,7 @@ class TestChosenAssociation:
             "outcome_bounds": 1.6 * math.sqrt(1500),
         }
         scores = {
-            association: model(**settings, association=association)
+            association: model(**settings, association=association, score_public_rows=True)
             .fit(x[:1500], y[:1500])
             .score(x[1500:], y[1500:])
             for association in ("gauss", "projection")
@@ -132,7 +134,7 @@ class TestPaperMode:
         assert plan.mu == pytest.approx(mu, rel=1e-5)
         assert plan.epsilon == pytest.approx(epsilon_of(mu, 1e-6), rel=1e-4)
         assert plan.epsilon > plan.budget.epsilon  # the printed algorithm does not keep its promise
-        assert f"({plan.epsilon:.5g}, 1e-06)" in repr(release)
+        assert "(6.6769, 1e-06)" in repr(release)  # rounded up
         assert "claims epsilon 5" in repr(release)
 
     def test_draws_an_iid_triangle(self):
@@ -294,6 +296,11 @@ class TestExtension:
             primo.extend(first, frame, later.rename(columns={"r": "q"}), **keep)
         with pytest.raises(primo.BoundsError, match="outcomes are private"):
             primo.extend(first, frame, later, epsilon=1, delta=1e-6)
+        read = primo.Bounds.from_public(later.to_numpy())
+        with pytest.raises(primo.BoundsError, match="read off data"):
+            primo.extend(first, frame, later, epsilon=1, delta=1e-6, outcome_bounds=read)
+        with pytest.raises(primo.PrivacyError, match="'outcomes' was asked for"):
+            primo.extend(first, frame, later, protection="outcomes", **keep)
         paper = model(calibration="paper").fit(frame, y[:, :2]).release_
         with pytest.raises(primo.InputError, match="not extended"):
             primo.extend(paper, frame, later, **keep)
@@ -337,6 +344,32 @@ class TestArchive:
         )
         assert [p.name for p in tmp_path.iterdir()] == ["r.npz"]
 
+    @pytest.mark.parametrize(
+        "edit",
+        [
+            lambda manifest, _: manifest["plan"]["grid"].update(association_variance_bits=40),
+            lambda manifest, _: manifest["plan"].update(mu=0.001),
+            lambda manifest, _: manifest["plan"].update(missing="mean"),
+            lambda manifest, _: manifest["plan"].update(protection="nobody"),
+            lambda manifest, _: manifest["plan"].pop("mu"),
+            lambda manifest, _: manifest.update(format="other"),
+            lambda _, arrays: arrays.update(features_scale=np.zeros(D)),
+            lambda _, arrays: arrays.update(association=np.zeros((2, 2))),
+            lambda _, arrays: arrays.update(covariance=arrays["covariance"] * np.nan),
+        ],
+    )
+    def test_edited_files_are_refused(self, tmp_path, edit):
+        x, y, _ = cohort(n=100)
+        path = primo.save_release(model().fit(x, y).release_, tmp_path / "r.npz")
+        with np.load(path) as file:
+            arrays = dict(file)
+        manifest = json.loads(str(arrays["manifest"]))
+        edit(manifest, arrays)
+        arrays["manifest"] = np.array(json.dumps(manifest))
+        np.savez(path, **arrays)
+        with pytest.raises(primo.InputError, match="damaged"):
+            primo.load_release(path)
+
     def test_damage_is_noticed(self, tmp_path):
         x, y, _ = cohort(n=100)
         path = primo.save_release(model().fit(x, y).release_, tmp_path / "r.npz")
@@ -379,7 +412,11 @@ class TestMoreFeaturesThanRows:
         x = factors @ rng.normal(size=(5, 900)) + 0.3 * rng.normal(size=(400, 900))
         y = factors @ rng.normal(size=(5, 4))
         fitted = model(
-            epsilon=20, protection="outcomes", feature_bounds=None, outcome_bounds=6.0
+            epsilon=20,
+            protection="outcomes",
+            feature_bounds=None,
+            outcome_bounds=6.0,
+            score_public_rows=True,
         ).fit(x[:300], y[:300])
         assert fitted.score(x[300:], y[300:]) > 0.3
         path = primo.save_release(fitted.release_, tmp_path / "wide.npz")
@@ -443,7 +480,7 @@ class TestRidgeRules:
 @pytest.mark.parametrize("sampled", [1, 999, 30_000, 59_999])
 def test_sampled_plans_keep_their_budget_on_the_grid(split, epsilon, sampled):
     """`make_plan` checks the finished grid itself and would raise."""
-    plan = primo.plans.make_plan(
+    plan = primo.planner.make_plan(
         n=60_000,
         d=40,
         l=1,
@@ -455,3 +492,38 @@ def test_sampled_plans_keep_their_budget_on_the_grid(split, epsilon, sampled):
         split=split,
     )
     assert plan.epsilon == epsilon
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "shown"),
+    [
+        (3.00004, 1e-6, "(3.0001, 1e-06)"),
+        (3.0, 1.0049e-6, "(3, 1.01e-06)"),
+        (5, 1 / 5008**2, "(5, 3.99e-08)"),
+        (0.1, 1e-9, "(0.1, 1e-09)"),
+    ],
+)
+def test_statements_round_up(epsilon, delta, shown):
+    x, y, _ = cohort(n=60)
+    assert shown in repr(model(epsilon=epsilon, delta=delta).fit(x, y).release_)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"n": 67_208, "epsilon": 23.1, "delta": 8.6e-7, "sampled": 617, "calibration": "paper"},
+        {"n": 597_400_912, "epsilon": 30.4, "delta": 7.4e-3},
+        {"n": 6646, "epsilon": 1.29e-4, "delta": 1.7e-199, "sampled": 2701, "split": 1.0},
+        {"n": 100, "epsilon": np.float32(1), "delta": np.float32(1e-6)},
+        {"n": 100, "epsilon": 1, "delta": 1e-6, "sampled": 10.0},
+    ],
+)
+def test_unusual_requests_are_planned_or_refused_but_never_crash(changes):
+    settings = {
+        "d": 3,
+        "l": 2,
+        "feature_bounds": primo.Bounds(norm=1.0),
+        "outcome_bounds": primo.Bounds(norm=1.0),
+    }
+    with contextlib.suppress(primo.InputError):
+        primo.planner.make_plan(**settings, **changes)

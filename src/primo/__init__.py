@@ -9,6 +9,7 @@ from primo.bounds import Bounds
 from primo.errors import (
     BoundsError,
     InputError,
+    NotNumericError,
     PrimoError,
     PrivacyError,
     ReproducibleNoiseWarning,
@@ -32,6 +33,7 @@ __all__ = [
     "Budget",
     "Coefficients",
     "InputError",
+    "NotNumericError",
     "Plan",
     "PlanTable",
     "PrimoError",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from primo.bounds import Bounds, as_bounds
-from primo.errors import InputError
+from primo.errors import PrivacyError
 from primo.extension import extend_release
-from primo.intake import column_names, labels, random_bits, threads
+from primo.intake import column_names, labels, numeric, random_bits, threads
 from primo.noise import check_backend
+from primo.privacy.protection import Protection
 from primo.release import Release
 from primo.sources.arrays import ArraySource
 
@@ -25,6 +24,7 @@ def extend(
     epsilon: float,
     delta: float,
     outcome_bounds: Any = None,
+    protection: str | None = None,
     backend: str = "primo",
     n_jobs: int | None = None,
     verbose: bool = False,
@@ -44,6 +44,8 @@ def extend(
         What the new outcomes may spend; only their association is paid for.
     outcome_bounds
         Public bounds of the new outcomes, as for `PrimoRegressor`.
+    protection
+        If given, has to be that of `release`: a guard against a file that was swapped or edited.
     backend, n_jobs, verbose, random_state
         As for `PrimoRegressor`.
 
@@ -59,15 +61,20 @@ def extend(
     adds up, and the statement gives the (epsilon, delta) of the whole.
     """
     check_backend(backend, seeded=random_state is not None)
-    features, outcomes = np.asarray(X), np.asarray(Y)
+    kept = release.plan.protection
+    if protection is not None and Protection.parse(protection) is not kept:
+        raise PrivacyError(
+            f"protection={protection!r} was asked for, but the release to extend has {str(kept)!r}"
+        )
+    features, outcomes = numeric(X, "features"), numeric(Y, "outcomes")
     if outcomes.ndim == 1:
         outcomes = outcomes.reshape(-1, 1)
     names = column_names(X)
     if names is None and features.ndim == 2 and features.shape[1] == len(release.feature_names):
         names = list(release.feature_names)
     source = ArraySource(
-        features=_numeric(features, "X"),
-        outcomes=_numeric(outcomes, "Y"),
+        features=features,
+        outcomes=outcomes,
         feature_names=labels(names, "x", features.shape[-1]),
         outcome_names=_outcome_names(release, column_names(Y), outcomes.shape[1]),
     )
@@ -93,9 +100,3 @@ def _outcome_names(release: Release, names: list[str] | None, count: int) -> tup
         return tuple(names)
     taken = len(release.earlier_outcomes) + len(release.outcome_names)
     return tuple(f"y{taken + i}" for i in range(count))
-
-
-def _numeric(array: Any, name: str) -> Any:
-    if not np.issubdtype(array.dtype, np.number) and array.dtype != np.bool_:
-        raise InputError(f"{name} has dtype {array.dtype}; give numbers")
-    return array

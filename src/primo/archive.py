@@ -18,6 +18,7 @@ from primo.grid import Grid
 from primo.plans import CovarianceOrigin, Plan
 from primo.privacy.budget import Budget
 from primo.privacy.protection import Protection
+from primo.privacy.sensitivity import joint_distance
 from primo.release import Release
 
 __all__ = ["load_release", "save_release"]
@@ -119,6 +120,13 @@ def _check(release: Release) -> None:
         "association": (plan.width, plan.l),
         "outcome_moments": outcome,
     }
+    if plan.missing not in ("error", "centre") or not 1 <= (plan.sampled or 1) <= plan.n:
+        raise ValueError("the plan is not one that primo makes")
+    grid = plan.grid
+    spent = joint_distance(grid.p if plan.covariance_noisy else 0 * grid.p, grid.q, grid.s)
+    radii = (grid.feature_radius_squared, grid.outcome_radius_squared)
+    if not 0 < min(radii) <= max(radii) <= 2**40 or spent > plan.mu**2 * (1 + 1e-9):
+        raise ValueError("the noise does not fit the guarantee that the plan states")
     for name, shape in shapes.items():
         array = getattr(release, name)
         if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():

@@ -6,7 +6,7 @@ to be asked for by name: `Bounds.from_public`, for a block that the protection l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,9 @@ from primo.errors import BoundsError, InputError
 __all__ = ["Bounds", "Clip", "as_bounds"]
 
 Vector = NDArray[np.float64]
+
+#: Norms and scales lie between 1e-100 and 1e100, so that squares of both stay inside float64.
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +34,16 @@ class Clip:
     scale: Vector  # (width,) positive
     norm: float
     box: bool
+
+    def __post_init__(self) -> None:
+        """Refuse numbers with which the arithmetic of a row could leave the ball, or float64."""
+        if not (np.abs(self.centre) <= _LARGEST**2).all():
+            raise BoundsError(f"every centre must be finite and at most {_LARGEST**2:g} in size")
+        for name, value in (("scale (or half-width of a range)", self.scale), ("norm", self.norm)):
+            if not ((np.asarray(value) >= 1 / _LARGEST) & (np.asarray(value) <= _LARGEST)).all():
+                raise BoundsError(
+                    f"every {name} must lie between {1 / _LARGEST:g} and {_LARGEST:g}"
+                )
 
     @property
     def width(self) -> int:
@@ -71,6 +84,7 @@ class Bounds:
     upper: ArrayLike | None = None
     centre: ArrayLike | None = None
     scale: ArrayLike | None = None
+    from_data: bool = field(default=False, repr=False)  # set by `from_public` only
 
     def __post_init__(self) -> None:
         """Refuse contradictory or meaningless bounds before any data is near."""
@@ -82,7 +96,7 @@ class Bounds:
             raise BoundsError("bounds need a row norm, a range (lower, upper), or both")
         if self.norm is not None:
             norm = _numbers("norm", self.norm)
-            if norm.ndim != 0 or not 1e-150 < float(norm) < 1e150:
+            if norm.ndim != 0 or not float(norm) > 0:
                 raise BoundsError(f"norm={self.norm!r} must be one positive number")
         if self.lower is not None and self.upper is not None:
             lower, upper = _numbers("lower", self.lower), _numbers("upper", self.upper)
@@ -108,7 +122,7 @@ class Bounds:
         """Read bounds off a block that is *public* under the chosen protection.
 
         Centre and scale become the mean and the standard deviation of each column, the norm the
-        longest row. Calling this on private data voids the guarantee.
+        longest row. A plan refuses such bounds for a private block.
         """
         blocks = [block[start : start + 1024] for start in range(0, len(block), 1024)]
         centre = sum(part.sum(axis=0, dtype=np.float64) for part in blocks) / len(block)
@@ -124,7 +138,16 @@ class Bounds:
                 'or give its bounds and missing="centre"'
             )
         longest = max(float((((part - centre) / scale) ** 2).sum(axis=1).max()) for part in blocks)
-        return cls(norm=max(np.sqrt(longest) * (1 + 1e-12), 1e-9), centre=centre, scale=scale)
+        norm = max(np.sqrt(longest) * (1 + 1e-12), 1e-9)
+        return cls(norm=norm, centre=centre, scale=scale, from_data=True)
+
+    @classmethod
+    def from_reference(cls, panel: NDArray[Any]) -> Bounds:
+        """Read bounds off a public reference panel: other people than those to be protected.
+
+        As `from_public`, and allowed for a private block, because nothing of that block is in it.
+        """
+        return replace(cls.from_public(panel), from_data=False)
 
     def clip(self, width: int, block: str) -> Clip:
         """Make the bounds concrete for `width` columns; `block` names them in messages."""

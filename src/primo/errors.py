@@ -6,7 +6,14 @@ exception travels to logs and screens, which are on the public side of the wall.
 
 from __future__ import annotations
 
-__all__ = ["BoundsError", "InputError", "PrimoError", "PrivacyError", "ReproducibleNoiseWarning"]
+__all__ = [
+    "BoundsError",
+    "InputError",
+    "NotNumericError",
+    "PrimoError",
+    "PrivacyError",
+    "ReproducibleNoiseWarning",
+]
 
 
 class PrimoError(Exception):
@@ -15,6 +22,10 @@ class PrimoError(Exception):
 
 class InputError(PrimoError, ValueError):
     """The input cannot be used; the message says which value and what to do instead."""
+
+
+class NotNumericError(InputError, TypeError):
+    """A table holds something that is not a number."""
 
 
 class PrivacyError(PrimoError, ValueError):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -18,6 +17,7 @@ from primo.intake import (
     block_bounds,
     column_names,
     labels,
+    numeric,
     random_bits,
     reference_covariance,
     threads,
@@ -80,6 +80,8 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Threads. The result does not depend on it.
     verbose : bool, default False
         Show a progress bar on a terminal.
+    score_public_rows : bool, default False
+        Declare that the rows given to `score` are public or not to be protected.
     random_state : int or numpy.random.RandomState, optional
         For tests only. Known noise protects nobody: the release is marked "reproducible: not for
         publication" and a warning is given.
@@ -137,6 +139,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         backend: str = "primo",
         n_jobs: int | None = None,
         verbose: bool = False,
+        score_public_rows: bool = False,
         random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -159,6 +162,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.backend = backend
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.score_public_rows = score_public_rows
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -182,14 +186,15 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         workers = threads(self.n_jobs)
         check_backend(self.backend, seeded=self.random_state is not None)
         outcome_names = column_names(y)
-        features = validate_data(self, X, dtype="numeric", ensure_all_finite=False)
         if y is None:
             raise InputError(
                 "PrimoRegressor requires y to be passed, but the target y is None; "
                 "pass the outcomes as the second argument"
             )
+        features = check_array(numeric(X, "features"), ensure_all_finite=False, input_name="X")
+        validate_data(self, X, skip_check_array=True)  # names and number of columns
         outcomes = check_array(
-            y, dtype="numeric", ensure_2d=False, ensure_all_finite=False, input_name="y"
+            numeric(y, "outcomes"), ensure_2d=False, ensure_all_finite=False, input_name="y"
         )
         check_consistent_length(features, outcomes)
         single = outcomes.ndim == 1
@@ -238,64 +243,28 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.outcome_names_ = np.asarray(fitted.outcome_names, dtype=object)
         self.coef_ = fitted.slopes[:, 0] if single else fitted.slopes.T
         self.intercept_ = float(fitted.intercept[0]) if single else fitted.intercept
-        self._fitted_on = _Fingerprint.of(features, outcomes)
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return predicted outcomes, (n, l) or (n,) as `fit` was given them."""
         check_is_fitted(self)
-        features = validate_data(self, X, reset=False, dtype=np.float64)
+        features = check_array(numeric(X, "features"), dtype=np.float64, input_name="X")
+        validate_data(self, X, reset=False, skip_check_array=True)  # names and number of columns
         return np.asarray(features @ self.coef_.T + self.intercept_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the mean R² over outcomes on *other* rows than those fitted.
+        """Return the mean R² over outcomes, if the rows are declared to be public.
 
-        The number is computed from the rows given, without noise. On the rows that were fitted it
-        would leak them, and is refused.
+        The number is computed from the rows given, without noise. On private rows, fitted or held out
+        (as in cross-validation), publishing it would leak them; so it is refused unless the model was
+        made with ``score_public_rows=True``.
         """
-        check_is_fitted(self)
-        known: _Fingerprint | None = getattr(self, "_fitted_on", None)
-        if known is not None and known.matches(np.asarray(X), np.asarray(y)):
+        predicted = self.predict(X)
+        if not self.score_public_rows:
             raise PrivacyError(
-                "score on the rows that were fitted would publish a number computed from private "
-                "data without noise. Score on held-out rows that are not to be protected, or "
-                "leave them out of the fit"
+                "score computes a number from the rows it is given, without noise; on private rows, "
+                "fitted or held out, it would leak them. If these rows are public or not to be "
+                "protected, say so: model.set_params(score_public_rows=True)"
             )
-        return float(super().score(X, y, sample_weight))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the fingerprint of the private rows out of pickles and copies."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("_fitted_on", None)
-        return state
-
-
-class _Fingerprint:
-    """Recognises arrays seen before, by a keyed hash of a few of their rows.
-
-    Kept in memory only: the key is random and neither it nor the hash is ever saved or shown.
-    """
-
-    def __init__(self, key: bytes, digest: bytes) -> None:
-        self._key, self._digest = key, digest
-
-    @classmethod
-    def of(cls, *arrays: NDArray[Any]) -> _Fingerprint:
-        key = secrets.token_bytes(32)
-        return cls(key, cls._hash(key, arrays))
-
-    def matches(self, *arrays: NDArray[Any]) -> bool:
-        return secrets.compare_digest(self._digest, self._hash(self._key, arrays))
-
-    @staticmethod
-    def _hash(key: bytes, arrays: tuple[NDArray[Any], ...]) -> bytes:
-        state = hashlib.blake2b(key=key)
-        for array in arrays:
-            rows = array.reshape(len(array), -1) if array.ndim else array.reshape(1, 1)
-            some = rows[:: max(1, len(rows) // 64), :64]
-            try:
-                values = some.astype(np.float64)
-            except (TypeError, ValueError):
-                return b""  # not numbers, so not what was fitted
-            state.update(repr(rows.shape).encode() + np.ascontiguousarray(values).tobytes())
-        return state.digest()
+        outcomes = numeric(y, "outcomes")
+        return float(r2_score(outcomes, predicted, sample_weight=sample_weight))

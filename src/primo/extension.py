@@ -8,7 +8,7 @@ from primo.bounds import Bounds
 from primo.errors import InputError, PrivacyError
 from primo.noise import RandomBits
 from primo.pipeline import make_release
-from primo.plans import extension_plan
+from primo.planner import extension_plan
 from primo.privacy.protection import Protection
 from primo.release import Release
 from primo.sources.base import Source

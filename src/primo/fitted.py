@@ -131,10 +131,11 @@ def check_estimation(
             raise InputError(
                 f'ridge_lambda={ridge_lambda!r} is unknown; give a number, "theorem", "adassp" or None'
             )
-        if ridge_lambda == "theorem" and not (is_number(coefficient_norm) and coefficient_norm):
+        norm = coefficient_norm
+        if ridge_lambda == "theorem" and not (is_number(norm) and 0 < (norm or 0) < math.inf):
             raise InputError(
-                'ridge_lambda="theorem" needs coefficient_norm=, the norm of a typical outcome\'s '
-                "coefficients in scaled units, from public knowledge"
+                f'ridge_lambda="theorem" needs a positive coefficient_norm, not {norm!r}: the norm of '
+                "a typical outcome's coefficients in scaled units, from public knowledge"
             )
     elif ridge_lambda is not None and not (
         is_number(ridge_lambda) and 0 <= ridge_lambda < math.inf

@@ -100,10 +100,7 @@ def make_grid(*, p: float, q: float, n: int, feature_radius_squared: int | None 
         math.floor(_LARGEST_VARIANCE_BITS / 2 + math.log2(min(p, q, s)) / 2),
     )
     if squared_bits < 24:
-        raise InputError(
-            f"a release of {n} rows with this little budget does not fit 64-bit integers; raise "
-            "epsilon or split the rows"
-        )
+        raise _too_large(n)
     # radius² = √p·σ₁ with σ₁ = 2^c, at most 2^squared_bits.
     c = math.floor(squared_bits - math.log2(p) / 2)
     feature = feature_radius_squared or math.floor(math.sqrt(p) * 2.0**c)
@@ -125,5 +122,12 @@ def make_grid(*, p: float, q: float, n: int, feature_radius_squared: int | None 
         grid.outcome_variance_bits - 1,
     )
     if smallest < SMALLEST_VARIANCE_BITS:
-        raise AssertionError(f"{grid} is too coarse for its lattice margin")  # a bug
+        raise _too_large(n)
     return grid
+
+
+def _too_large(n: int) -> InputError:
+    return InputError(
+        f"a release of {n} rows at this budget does not fit the 64-bit integers that primo counts "
+        "with; use fewer rows, or another epsilon or number of covariance_rows"
+    )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from primo.bounds import Bounds, as_bounds
-from primo.errors import InputError, ReproducibleNoiseWarning
+from primo.errors import InputError, NotNumericError, ReproducibleNoiseWarning
 from primo.noise import RandomBits
 from primo.plans import Plan
 
@@ -18,10 +20,49 @@ __all__ = [
     "block_bounds",
     "column_names",
     "labels",
+    "numeric",
     "random_bits",
     "reference_covariance",
     "threads",
 ]
+
+
+def numeric(table: Any, block: str) -> NDArray[Any]:
+    """Return a table as an array of real numbers, or refuse it without showing what is in it.
+
+    The conversions of NumPy and scikit-learn quote the offending cell in their messages ("could not
+    convert string to float: ..."); a private cell must not end up in a log. For the same reason the
+    error is raised outside the handler: it carries no trace of the original one.
+    """
+    if scipy.sparse.issparse(table):
+        raise NotNumericError(f"the {block} are a sparse matrix; make them dense with .toarray()")
+    array = _quietly(lambda: np.asarray(table))
+    if array is not None and array.dtype.kind in "OUS":
+        array = _quietly(lambda: _as_floats(table))
+    if array is None:
+        raise NotNumericError(
+            f"the {block} contain something that is not a number (every argument must be a number, or "
+            "a string that spells a number). Convert or drop that column; which one it is stays private"
+        )
+    if array.dtype.kind == "c":
+        raise InputError(f"Complex data not supported: the {block} must be real numbers")
+    if array.dtype.kind not in "biuf":
+        raise NotNumericError(f"the {block} have dtype {array.dtype}; give numbers")
+    return array
+
+
+def _quietly(convert: Callable[[], NDArray[Any]]) -> NDArray[Any] | None:
+    try:
+        return convert()
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _as_floats(table: Any) -> NDArray[Any]:
+    """Convert strings and objects; the missing values of nullable pandas columns become NaN."""
+    if hasattr(table, "to_numpy") and hasattr(table, "isna"):
+        return np.asarray(table.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(table).astype(np.float64)
 
 
 def block_bounds(value: Any, block: str, rows: NDArray[Any], private: bool) -> Bounds | None:

@@ -133,7 +133,7 @@ def _in_order(
             pending.extend(pool.submit(work, block) for block in islice(blocks, 1))
 
 
-@dataclass(kw_only=False)
+@dataclass(repr=False)
 class _Accumulator:
     """One worker's buffers: exact float64 sums, flushed to int64 before they could round."""
 

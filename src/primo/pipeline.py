@@ -18,7 +18,7 @@ from primo.noise import RandomBits
 from primo.plans import CovarianceOrigin, Plan
 from primo.privacy.protection import Protection
 from primo.progress import row_progress
-from primo.public_block import public_columns, public_means
+from primo.public_block import PublicColumns, public_means
 from primo.release import PublicFeatures, Release
 from primo.sources.arrays import ArraySource
 from primo.sources.base import Source
@@ -76,8 +76,10 @@ def with_public_features(release: Release, features: NDArray[Any]) -> Release:
         raise InputError("only a release with more public features than rows needs them")
     if features.shape != (plan.n, plan.d):
         raise InputError(f"features have shape {features.shape}, not ({plan.n}, {plan.d})")
+    if features.base is not None:
+        features = features.copy()  # a view would keep the table it was cut from alive
     means = public_means(features, plan.features) if plan.intercept else np.zeros(plan.d)
-    columns = public_columns(features, plan.features, means=means)
+    columns = PublicColumns.of(features, plan.features, means=means)
     space = row_space(columns, n=plan.n, width=plan.d)
     return dataclasses.replace(
         release, public_features=PublicFeatures(means=means, row_space=space)
@@ -89,18 +91,13 @@ def _projected(release: Release, source: Source) -> Release:
     plan = release.plan
     root = math.sqrt(plan.n)
     association = release.association
-    if plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
-        raise InputError(
-            f'association="projection" is for d ≤ n; with d={plan.d} features and n={plan.n} rows '
-            'the row space already drops the noise outside: use association="gauss"'
-        )
     if plan.protection is Protection.OUTCOMES:
         found = project_onto_features(
             association, release.covariance, radius=root * plan.outcomes.norm
         )
         association = found.association
     else:
-        columns = public_columns(_arrays(source).outcomes, plan.outcomes)
+        columns = PublicColumns.of(_arrays(source).outcomes, plan.outcomes)
         found = project_onto_outcomes(
             association[: plan.d], columns, n=plan.n, radius=root * plan.features.norm
         )

@@ -17,7 +17,8 @@ from primo.bounds import Bounds, as_bounds
 from primo.errors import InputError
 from primo.forecast import Prediction, predict, predict_all
 from primo.plan_table import MATTERS, PlanTable, Variant
-from primo.plans import CovarianceOrigin, Plan, make_plan
+from primo.planner import make_plan
+from primo.plans import CovarianceOrigin, Plan
 from primo.privacy.budget import is_number
 from primo.privacy.protection import Protection
 from primo.theory import ASSOCIATIONS, Regime, associations_for, regime

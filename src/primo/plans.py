@@ -1,4 +1,4 @@
-"""Everything that is fixed before the first row is read."""
+"""The plan: everything that is fixed before the first row is read."""
 
 from __future__ import annotations
 
@@ -6,21 +6,14 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from primo.bounds import Bounds, Clip, missing_bounds
-from primo.errors import InputError
-from primo.grid import SMALLEST_VARIANCE_BITS, Grid, joint_grid, make_grid
+from primo.bounds import Clip
+from primo.grid import Grid
 from primo.privacy.budget import Budget
-from primo.privacy.calibration import epsilon_of, lattice_margin, mu_of, split_ratio
-from primo.privacy.paper import PaperAlgorithm, paper_scales
+from primo.privacy.calibration import epsilon_with_margin
 from primo.privacy.protection import Protection
-from primo.privacy.sensitivity import joint_distance
-from primo.privacy.subsampling import SampledScales, calibrate, true_delta, true_epsilon
 from primo.quantise import Quantiser
 
-__all__ = ["FULL_OUTCOME_MOMENTS", "CovarianceOrigin", "Plan", "extension_plan", "make_plan"]
-
-#: Up to this many outcomes all of YᵀY is released, beyond it only its diagonal.
-FULL_OUTCOME_MOMENTS = 512
+__all__ = ["CovarianceOrigin", "Plan"]
 
 
 class CovarianceOrigin(StrEnum):
@@ -34,7 +27,7 @@ class CovarianceOrigin(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The public contract of one release; `make_plan` builds it.
+    """The public contract of one release; `planner.make_plan` builds it.
 
     Guarantee: moments of rows quantised by `feature_quantiser` and `outcome_quantiser`, plus discrete
     Gaussian noise of the variances of `grid` on every private block, are `mu`-GDP and satisfy
@@ -76,7 +69,7 @@ class Plan:
     @property
     def total_epsilon(self) -> float:
         """Epsilon, at budget.delta, of this release and the earlier ones that it extends."""
-        return _epsilon(self.total_mu, self.budget.delta, self.margin)
+        return epsilon_with_margin(self.total_mu, self.budget.delta, self.margin)
 
     @property
     def feature_norm(self) -> float:
@@ -176,293 +169,3 @@ class Plan:
             missing=self.missing,
             block="outcomes",
         )
-
-
-def make_plan(
-    *,
-    n: int,
-    d: int,
-    l: int,
-    epsilon: float,
-    delta: float,
-    protection: Protection | str = Protection.BOTH,
-    feature_bounds: Bounds | None,
-    outcome_bounds: Bounds | None,
-    intercept: bool = True,
-    split: float | None = None,
-    outcome_moments: str = "auto",
-    missing: str = "error",
-    association: str = "gauss",
-    calibration: str = "exact",
-    sampled: int | None = None,
-    reference_covariance: bool = False,
-) -> Plan:
-    """Fix the noise of a release from public numbers alone; no data is touched.
-
-    Parameters
-    ----------
-    n, d, l
-        Rows, features, outcomes.
-    epsilon, delta
-        The budget of the whole release, for all outcomes together.
-    protection
-        "both", "features" or "outcomes".
-    feature_bounds, outcome_bounds
-        Public bounds of either block.
-    intercept
-        Whether a constant feature is part of the release.
-    split
-        k = q/p in (0, 2]; chosen from l if None. At 2 the covariance is free.
-    outcome_moments
-        "full" (all of YᵀY), "diagonal", or "auto" (full up to 512 outcomes).
-    missing
-        "error" or "centre": what to do with NaN and infinity.
-    association
-        "gauss", or "projection" (GaussProj) where one block is public.
-    calibration
-        "exact", or "paper": the noise scales as the paper prints them, whatever they give
-        (Algorithms 1, 2 and 4; "paper-alg3" has those of Algorithm 3, under `features`).
-    sampled
-        Make the covariance from this many rows, drawn in secret (SubSampReuseCov).
-    reference_covariance
-        The covariance comes from a public panel; only the association is paid for.
-    """
-    protection = Protection.parse(protection)
-    budget = Budget(epsilon=epsilon, delta=delta)
-    for name, value in (("n", n), ("d", d), ("l", l)):
-        if value < 1:
-            raise InputError(f"{name}={value} must be at least 1")
-    _check_choices(
-        protection,
-        split=split,
-        outcome_moments=outcome_moments,
-        missing=missing,
-        association=association,
-        calibration=calibration,
-        sampled=sampled,
-        reference_covariance=reference_covariance,
-    )
-    if sampled is not None and not 1 <= sampled <= n:
-        raise InputError(f"covariance_rows={sampled!r} must lie between 1 and the {n} rows")
-    if feature_bounds is None:
-        raise missing_bounds("features")
-    if outcome_bounds is None:
-        raise missing_bounds("outcomes")
-    origin = CovarianceOrigin.ROWS
-    if reference_covariance:
-        origin = CovarianceOrigin.REFERENCE
-    elif not protection.features_private and d + bool(intercept) > n:
-        origin = CovarianceOrigin.ROW_SPACE
-    full = _full(outcome_moments, l)
-    margin = _margin(d + bool(intercept), l, full)
-    covariance_noisy = protection.features_private and origin is CovarianceOrigin.ROWS
-    if calibration != "exact":
-        algorithm = _paper_algorithm(protection, calibration, sampled)
-        calibrated = _paper(budget, n, algorithm, protection, sampled, margin)
-    elif sampled is not None and sampled < n:
-        calibrated = _sampled(budget, n, l, sampled, split, margin)
-    else:
-        # Without a covariance to pay for nothing is to be split; 2 minimises σ₂.
-        ratio = (split or split_ratio(l)) if covariance_noisy else 2.0
-        mu = mu_of(budget, margin=margin)
-        calibrated = mu, budget.epsilon, ratio, joint_grid(mu=mu, split=ratio, n=n)
-    mu, given, ratio, grid = calibrated
-    return Plan(
-        n=n,
-        d=d,
-        l=l,
-        protection=protection,
-        budget=budget,
-        mu=mu,
-        epsilon=given,
-        margin=margin,
-        split=ratio,
-        features=feature_bounds.clip(d, "features"),
-        outcomes=outcome_bounds.clip(l, "outcomes"),
-        intercept=bool(intercept),
-        full_outcome_moments=full,
-        missing=missing,
-        grid=grid,
-        association=association,
-        calibration=calibration,
-        sampled=sampled if sampled is None or sampled < n else None,
-        covariance_origin=origin,
-    )
-
-
-def extension_plan(
-    earlier: Plan, *, l: int, epsilon: float, delta: float, outcome_bounds: Bounds | None
-) -> Plan:
-    """Plan a release of new outcomes that uses the covariance of an earlier one again.
-
-    Only the association (and the outcome moments, free) is paid for. Features, their bounds and
-    their grid are those of `earlier`.
-    """
-    budget = Budget(epsilon=epsilon, delta=delta)
-    if earlier.calibration != "exact":
-        raise InputError(
-            f'a release with calibration="{earlier.calibration}" is for reproducing figures and '
-            'is not extended; make it with calibration="exact"'
-        )
-    if outcome_bounds is None:
-        raise missing_bounds("outcomes")
-    if l < 1:
-        raise InputError(f"l={l} must be at least 1")
-    full = _full("auto", l)
-    margin = _margin(earlier.width, l, full)
-    mu = mu_of(budget, margin=margin)
-    q = mu**2 / 4 * (1 - 1e-11)
-    grid = make_grid(
-        p=q / 2, q=q, n=earlier.n, feature_radius_squared=earlier.grid.feature_radius_squared
-    )
-    # The stored covariance keeps its own noise; nothing of it is drawn again.
-    kept = earlier.grid.covariance_variance_bits
-    if joint_distance(0 * grid.p, grid.q, grid.s) > mu**2:
-        raise AssertionError(f"{grid} exceeds mu={mu!r}")  # a bug, never the user's fault
-    origin = earlier.covariance_origin
-    return Plan(
-        n=earlier.n,
-        d=earlier.d,
-        l=l,
-        protection=earlier.protection,
-        budget=budget,
-        mu=mu,
-        epsilon=budget.epsilon,
-        margin=margin + earlier.margin,
-        split=2.0,
-        features=earlier.features,
-        outcomes=outcome_bounds.clip(l, "outcomes"),
-        intercept=earlier.intercept,
-        full_outcome_moments=full,
-        missing=earlier.missing,
-        grid=Grid(
-            feature_radius_squared=grid.feature_radius_squared,
-            outcome_radius_squared=grid.outcome_radius_squared,
-            covariance_variance_bits=kept,
-            association_variance_bits=grid.association_variance_bits,
-            outcome_variance_bits=grid.outcome_variance_bits,
-        ),
-        sampled=earlier.sampled,
-        covariance_origin=CovarianceOrigin.EARLIER if origin is CovarianceOrigin.ROWS else origin,
-        earlier_mu=earlier.total_mu,
-    )
-
-
-_Calibrated = tuple[float, float, float, Grid]  # mu, epsilon, split, grid
-
-
-def _paper_algorithm(
-    protection: Protection, calibration: str, sampled: int | None
-) -> PaperAlgorithm:
-    """Return the algorithm of the paper that a request stands for."""
-    if calibration == "paper-alg3":
-        return PaperAlgorithm.LAMBDA_REUSE_COV
-    if sampled is not None:
-        return PaperAlgorithm.SUB_SAMP_REUSE_COV
-    return {
-        Protection.BOTH: PaperAlgorithm.REUSE_COV_GAUSS,
-        Protection.FEATURES: PaperAlgorithm.REUSE_COV_PROJ_Y,
-        Protection.OUTCOMES: PaperAlgorithm.REUSE_COV_PROJ_X,
-    }[protection]
-
-
-def _paper(
-    budget: Budget,
-    n: int,
-    algorithm: PaperAlgorithm,
-    protection: Protection,
-    sampled: int | None,
-    margin: float,
-) -> _Calibrated:
-    """Noise as the paper prints it, and the epsilon that it truly gives."""
-    scales = paper_scales(algorithm, budget, rows=n, sampled=sampled)
-    q = scales.association**-2
-    p = scales.covariance**-2 if protection.features_private else q / 2
-    grid = make_grid(p=p, q=q, n=n)
-    released = grid.p if protection.features_private else 0 * grid.p
-    mu = math.sqrt(joint_distance(released, grid.q, grid.s)) * (1 + 1e-12)
-    if sampled is not None and sampled < n:
-        given = true_epsilon(_scales(n, sampled, grid), budget.delta * math.exp(-2 * margin))
-        given += 2 * margin
-    else:
-        given = _epsilon(mu, budget.delta, margin)
-    return mu, given, q / p, grid
-
-
-def _sampled(
-    budget: Budget, n: int, l: int, sampled: int, split: float | None, margin: float
-) -> _Calibrated:
-    """Noise for a covariance of sampled rows beside an association of all rows."""
-    scales = calibrate(budget, rows=n, sampled=sampled, l=l, split=split, margin=margin)
-    p, q, _ = scales.squares
-    shrink = 1 - 1e-11  # room for the float rounding of p and q
-    grid = make_grid(p=p * shrink, q=q * shrink, n=n)
-    given = true_delta(_scales(n, sampled, grid), budget.epsilon - 2 * margin)
-    if given > budget.delta * math.exp(-2 * margin):
-        raise AssertionError(f"{grid} exceeds {budget}")  # a bug, never the user's fault
-    return scales.public_mu, budget.epsilon, scales.split, grid
-
-
-def _scales(n: int, sampled: int, grid: Grid) -> SampledScales:
-    return SampledScales(
-        rows=n,
-        sampled=sampled,
-        covariance=float(grid.p) ** -0.5,
-        association=float(grid.q) ** -0.5,
-        outcome=float(grid.s) ** -0.5,
-    )
-
-
-def _epsilon(mu: float, delta: float, margin: float) -> float:
-    """Epsilon that mu-GDP gives at delta, with the lattice margin on top."""
-    return epsilon_of(mu, delta * math.exp(-2 * margin)) + 2 * margin
-
-
-def _full(outcome_moments: str, l: int) -> bool:
-    return outcome_moments == "full" or (outcome_moments == "auto" and l <= FULL_OUTCOME_MOMENTS)
-
-
-def _margin(width: int, l: int, full: bool) -> float:
-    count = width * (width + 1) // 2 + width * l + (l * (l + 1) // 2 if full else l)
-    return lattice_margin(count, SMALLEST_VARIANCE_BITS)
-
-
-def _check_choices(
-    protection: Protection,
-    *,
-    split: float | None,
-    outcome_moments: str,
-    missing: str,
-    association: str,
-    calibration: str,
-    sampled: int | None,
-    reference_covariance: bool,
-) -> None:
-    """Refuse unknown words and combinations that make no sense, with the way out."""
-    for name, value, choices in (
-        ("missing", missing, ("error", "centre")),
-        ("outcome_moments", outcome_moments, ("auto", "full", "diagonal")),
-        ("association", association, ("gauss", "projection")),
-        ("calibration", calibration, ("exact", "paper", "paper-alg3")),
-    ):
-        if value not in choices:
-            raise InputError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}")
-    if split is not None and not 0.001 <= split <= 2:
-        raise InputError(
-            f"split={split!r} must lie between 0.001 and 2: at 2 the covariance already costs "
-            "nothing, above it the association would only get noisier"
-        )
-    if association == "projection" and protection is Protection.BOTH:
-        raise InputError(
-            'association="projection" needs a public block to project onto: under protection="both" '
-            'the set of possible associations is itself private. Use association="gauss", or a '
-            'protection that leaves the features ("outcomes") or the outcomes ("features") public'
-        )
-    if sampled is not None and protection is not Protection.BOTH:
-        raise InputError(f'covariance_rows={sampled!r} belongs to protection="both"; leave it out')
-    if sampled is not None and reference_covariance:
-        raise InputError("a covariance from a reference panel is not sampled from the rows")
-    if reference_covariance and calibration != "exact":
-        raise InputError('the paper has no public covariance; use calibration="exact"')
-    if calibration == "paper-alg3" and protection is not Protection.FEATURES:
-        raise InputError('calibration="paper-alg3" is printed for protection="features" only')

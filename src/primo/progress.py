@@ -13,7 +13,8 @@ __all__ = ["row_progress"]
 def row_progress(total: int, *, show: bool) -> Iterator[Callable[[int], None] | None]:
     """Yield a callback that advances a bar over `total` rows, or None where nobody is looking.
 
-    Only the share of rows read is shown; n is public and the speed of reading depends on no value.
+    Only the share of rows read is shown, and the bar is wiped at the end: where a failed run stopped
+    is nobody's business.
     """
     if not (show and sys.stderr.isatty()):
         yield None
@@ -27,6 +28,6 @@ def row_progress(total: int, *, show: bool) -> Iterator[Callable[[int], None] | 
         TextColumn("{task.completed:,.0f}/{task.total:,.0f} rows"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading rows", total=total)
         yield lambda rows: bar.advance(task, rows)

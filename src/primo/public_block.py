@@ -7,50 +7,58 @@ Only for the block that the protection leaves public (features under `outcomes`,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from primo.bounds import Clip
-from primo.estimate.rowspace import Columns
 
-__all__ = ["public_columns", "public_means"]
+__all__ = ["PublicColumns", "public_means"]
 
 Vector = NDArray[np.float64]
 
 _BLOCK = 1024
 
 
-def public_columns(rows: NDArray[Any], clip: Clip, *, means: Vector | None = None) -> Columns:
-    """Return the columns of the public `rows` in scaled units, less their `means` if given.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PublicColumns:
+    """Columns of a public block in scaled units; calling it makes one pass from left to right."""
 
-    Cost: one pass for the lengths of the rows, and one for every call of the result; memory of one
-    block of columns.
-    """
-    shorten = _shortening(rows, clip)
+    rows: NDArray[Any]  # (n, width) in the data's own units
+    clip: Clip
+    shorten: Vector  # (n,) what each row is multiplied by to stay within the norm
+    means: Vector | None  # (width,) taken off each column, if given
 
-    def columns() -> Iterator[tuple[slice, Vector]]:
-        for start in range(0, clip.width, _BLOCK):
-            span = slice(start, min(start + _BLOCK, clip.width))
-            block = _scaled(rows[:, span], clip, span) * shorten[:, None]
-            yield span, block if means is None else block - means[span]
+    @classmethod
+    def of(cls, rows: NDArray[Any], clip: Clip, *, means: Vector | None = None) -> Self:
+        """Find the shortening of every row.
 
-    return columns
+        Cost: one pass, and memory of one block of columns.
+        """
+        squares = np.zeros(len(rows))
+        for span in _spans(clip.width):
+            block = _scaled(rows[:, span], clip, span)
+            squares += np.einsum("ij,ij->i", block, block)
+        shorten = clip.norm / np.maximum(np.sqrt(squares), clip.norm)
+        return cls(rows=rows, clip=clip, shorten=shorten, means=means)
+
+    def __call__(self) -> Iterator[tuple[slice, Vector]]:
+        """Yield blocks of columns."""
+        for span in _spans(self.clip.width):
+            block = _scaled(self.rows[:, span], self.clip, span) * self.shorten[:, None]
+            yield span, block if self.means is None else block - self.means[span]
 
 
 def public_means(rows: NDArray[Any], clip: Clip) -> Vector:
     """Return the mean of every clipped column in scaled units."""
-    return np.concatenate([block.mean(axis=0) for _, block in public_columns(rows, clip)()])
+    return np.concatenate([block.mean(axis=0) for _, block in PublicColumns.of(rows, clip)()])
 
 
-def _shortening(rows: NDArray[Any], clip: Clip) -> Vector:
-    squares = np.zeros(len(rows))
-    for start in range(0, clip.width, _BLOCK):
-        span = slice(start, start + _BLOCK)
-        block = _scaled(rows[:, span], clip, span)
-        squares += np.einsum("ij,ij->i", block, block)
-    return np.asarray(clip.norm / np.maximum(np.sqrt(squares), clip.norm))
+def _spans(width: int) -> Iterator[slice]:
+    for start in range(0, width, _BLOCK):
+        yield slice(start, min(start + _BLOCK, width))
 
 
 def _scaled(block: NDArray[Any], clip: Clip, span: slice) -> Vector:

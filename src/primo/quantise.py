@@ -51,10 +51,16 @@ class Quantiser:
         Cost: about five passes over the block, so hand it blocks that fit the cache.
         """
         z = out[:, : self.clip.width]
+        # A warning would depend on private values, and every case it could mean is dealt with.
+        with np.errstate(all="ignore"):
+            self._quantise(rows, z)
+        if self.constant is not None:
+            out[:, -1] = self.constant
+
+    def _quantise(self, rows: NDArray[Any], z: Matrix) -> None:
         values = self._scaled(rows, z)
         # A norm that is not finite is how missing values and numbers near 1e308 are found.
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = _squares(values)
+        squares = _squares(values)
         if not np.isfinite(squares).all():
             z[...] = values
             values = z
@@ -65,15 +71,12 @@ class Quantiser:
             values = z
             squares = _squares(z)
         self._to_grid(values, squares, z)
-        if self.constant is not None:
-            out[:, -1] = self.constant
 
     def _scaled(self, rows: NDArray[Any], z: Matrix) -> Matrix:
         """Rows in scaled units: the rows themselves where nothing has to be done, else `z`."""
         if not self.clip.is_plain:
-            with np.errstate(over="ignore", invalid="ignore"):
-                np.subtract(rows, self.clip.centre, out=z)
-                np.multiply(z, 1.0 / self.clip.scale, out=z)
+            np.subtract(rows, self.clip.centre, out=z)
+            np.multiply(z, 1.0 / self.clip.scale, out=z)
             return z
         if rows.dtype == np.float64:
             return rows
@@ -86,16 +89,17 @@ class Quantiser:
         np.multiply(values, (shorten / self.step)[:, None], out=z)
         np.trunc(z, out=z)
         limit = self.radius_squared - (self.constant or 0) ** 2
-        # Rounding toward zero only shortens, and the float norm is right to a relative 1e-9 (width
-        # times 2**-52), so a row that ends clearly inside cannot be outside as integers. All others
-        # are checked as integers: sums of squares far below 2**53, exact in float64 in any order.
-        near = np.flatnonzero(squares * (shorten / self.step) ** 2 > limit * (1 - 1e-6))
-        over = near[_squares(z[near]) > limit]
-        while len(over):
-            # Floating-point shortening may end a hair outside. One step toward zero in every
-            # coordinate always shrinks, so this ends.
-            z[over] -= np.sign(z[over])
-            over = over[_squares(z[over]) > limit]
+        # Sums of squares of integers below 2**53 are exact in float64, in any order. What is not
+        # *shown* to be inside counts as outside, so NaN cannot slip through.
+        lengths = _squares(z)
+        over = np.flatnonzero(~(lengths <= limit))
+        if len(over):
+            # Float shortening may end a hair outside, or the caller's array changed meanwhile.
+            # One step toward zero in every coordinate always shrinks, so this ends.
+            shrink = np.minimum(1.0, np.sqrt(limit / lengths[over]))
+            z[over] = np.trunc(np.nan_to_num(z[over] * shrink[:, None], posinf=0.0, neginf=0.0))
+            while len(over := over[_squares(z[over]) > limit]):
+                z[over] -= np.sign(z[over])
 
     def _repair(self, rows: NDArray[Any], z: Matrix, suspect: NDArray[np.bool_]) -> None:
         """Deal with rows whose norm is not finite: missing values, or numbers near 1e308."""
@@ -111,8 +115,7 @@ class Quantiser:
             # Halving before subtracting keeps the difference of two huge numbers finite, and
             # capping keeps the square finite; such a row is shortened to the norm in any case.
             halves = row / 2 - self.clip.centre / 2
-            with np.errstate(over="ignore"):
-                scaled = np.clip(halves / self.clip.scale, -1e150, 1e150) * 2
+            scaled = np.clip(halves / self.clip.scale, -1e150, 1e150) * 2
             largest = np.abs(scaled[finite]).max(initial=0.0)
             cap = 1e120 / math.sqrt(self.clip.width)
             shrink = 1.0 if largest <= cap or self.clip.box else cap / largest

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,8 +80,8 @@ class Release:
                 (
                     "Together",
                     f"with the earlier releases of the same rows that this one extends: "
-                    f"({plan.total_epsilon:.4g}, {plan.budget.delta:.3g})-differential privacy, "
-                    f"{plan.total_mu:.4g}-GDP",
+                    f"{_pair(plan.total_epsilon, plan.budget.delta)}-differential privacy, "
+                    f"{_up(plan.total_mu, 4)}-GDP",
                 )
             )
         status = "noise from a cryptographic generator; may be published"
@@ -95,9 +96,9 @@ class Release:
 
     def _guarantee(self) -> str:
         plan = self.plan
-        mu = f"{plan.mu:.4g}-GDP" + (" even if the sample were known" if plan.sampled else "")
+        mu = f"{_up(plan.mu, 4)}-GDP" + (" even if the sample were known" if plan.sampled else "")
         return (
-            f"({plan.epsilon:.5g}, {plan.budget.delta:.3g})-differential privacy for all outcomes "
+            f"{_pair(plan.epsilon, plan.budget.delta)}-differential privacy for all outcomes "
             f"together; {mu}. Whoever sees the release, whatever else they know, can hardly tell "
             "whether any one row was replaced by another"
         )
@@ -130,6 +131,22 @@ class Release:
             f"({'full' if plan.full_outcome_moments else 'diagonal'}) {_sigma(plan.outcome_sigma)}; "
             f"split ratio {plan.split:.3g}"
         )
+
+
+def _up(value: float, digits: int) -> str:
+    """Write a privacy loss with so many digits, rounded up: a statement never flatters."""
+    exact = Decimal(value)
+    places = exact.adjusted() - digits + 1
+    rounded = exact.quantize(Decimal(1).scaleb(places), rounding=ROUND_CEILING)
+    # What was asked for in few digits is not spoiled by the float behind it: 1e-06 stays 1e-06.
+    shortest = Decimal(repr(value))
+    if len(shortest.as_tuple().digits) <= digits:
+        rounded = shortest
+    return f"{float(rounded):.{digits}g}"
+
+
+def _pair(epsilon: float, delta: float) -> str:
+    return f"({_up(epsilon, 5)}, {_up(delta, 3)})"
 
 
 def _count(number: int, thing: str) -> str:

@@ -11,7 +11,7 @@ from primo.errors import InputError, PrivacyError
 from primo.mechanisms import gauss
 from primo.moments import fold
 from primo.noise import RandomBits
-from primo.plans import make_plan
+from primo.planner import make_plan
 from primo.sources.arrays import ArraySource
 
 D, L, N = 12, 9, 40

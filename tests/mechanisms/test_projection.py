@@ -242,7 +242,7 @@ def test_noise_left_is_what_noise_is_multiplied_by(radius):
     X[:, 5] = 0.0  # a direction without data keeps no noise
     noisy = rng.normal(size=(6, 40)) * 10
     found = project_onto_features(noisy, X.T @ X, radius=radius)
-    values, vectors = np.linalg.eigh(X.T @ X)
+    _, vectors = np.linalg.eigh(X.T @ X)
     rotated = vectors.T @ noisy
     moved = vectors.T @ found.association
     factors = (moved * rotated).sum(axis=1) / (rotated**2).sum(axis=1)

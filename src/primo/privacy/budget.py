@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from primo.errors import InputError
@@ -13,11 +13,17 @@ __all__ = ["Budget"]
 
 _LARGEST_EPSILON = 100.0
 _SMALLEST_EPSILON = 1e-4
+_SMALLEST_DELTA = 1e-200  # far above the tails that docs/guarantee.md neglects
 
 
 def is_number(value: Any) -> bool:
     """Whether a value is a real number; True and False are not."""
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is an integer; True and False are not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +44,11 @@ class Budget:
                 f"{_LARGEST_EPSILON:g}: below, every answer is noise; above, there is no "
                 "protection worth the name. Values from 0.5 to 10 are usual"
             )
-        if not 1e-300 <= self.delta < 1.0:
+        # Plain floats: the arithmetic behind knows no other kind of number.
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "delta", float(self.delta))
+        if not _SMALLEST_DELTA <= self.delta < 1.0:
             raise InputError(
-                f"delta={self.delta!r} must lie strictly between 0 and 1. It is the probability "
+                f"delta={self.delta!r} must lie between 1e-200 and 1. It is the probability "
                 "with which the epsilon may fail: choose it below 1/n, for example 1/n**2"
             )

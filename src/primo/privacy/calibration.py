@@ -16,7 +16,7 @@ import mpmath
 from primo.errors import InputError
 from primo.privacy.budget import Budget
 
-__all__ = ["delta_of", "epsilon_of", "lattice_margin", "mu_of", "split_ratio"]
+__all__ = ["delta_of", "epsilon_of", "epsilon_with_margin", "lattice_margin", "mu_of", "split_ratio"]
 
 _CONTEXT = mpmath.MPContext()
 _CONTEXT.dps = 50
@@ -90,6 +90,11 @@ def epsilon_of(mu: float, delta: float) -> float:
             low = middle
         else:
             high = middle
+
+
+def epsilon_with_margin(mu: float, delta: float, margin: float) -> float:
+    """Return the epsilon of mu-GDP at delta, with the lattice margin on top."""
+    return epsilon_of(mu, delta * math.exp(-2 * margin)) + 2 * margin
 
 
 def lattice_margin(count: int, variance_bits: int) -> float:

@@ -243,7 +243,7 @@ def _block(
     else:
         estimate, error = _posterior_block(part, points, target, shift)
         lower, upper, z = estimate - quantile * error, estimate + quantile * error, None
-        trusted = np.full(estimate.shape, trusted_posterior(part))
+        trusted = trusted_posterior(part, points, prediction=shift == "all")
     if new_rows:
         own = part.residual_variance
         error = np.sqrt(error**2 + own)

@@ -68,6 +68,16 @@ class Posterior:
             variance += ((loadings.T @ extra) @ shares.T) * sampling
         return np.asarray(variance)
 
+    def leaning(self, points: Floats, outcomes: slice) -> Floats:
+        """Share of the error variance that is shrinkage: what the prior says, not the release."""
+        loadings = (self.vectors.T @ points) ** 2
+        kept = np.clip(self.filters * self.values[:, None], 0.0, 1.0)
+        prior = (1 - kept) ** 2 * self.strengths
+        shares = self.shares[outcomes].T
+        whole = (loadings.T @ self.errors) @ shares
+        part = (loadings.T @ prior) @ shares
+        return np.divide(part, whole, out=np.ones_like(part), where=whole > 0)
+
     def prediction(
         self, points: Floats, *, sampling: Floats, outcomes: slice
     ) -> tuple[Floats, Floats]:
@@ -158,6 +168,7 @@ def _errors(
         strength = signal.strength[which]
         risk = FilterRisk.build(replicas, shape, noise)
         g = risk.best_filter(strength)
+        shape = _hedged(truth, gamma)
         square, cross, prior = truth**2 * shape, truth * shape, shape
         if overlap is not None:
             square, cross, prior = overlap.T @ square, overlap.T @ cross, overlap.T @ prior
@@ -166,6 +177,21 @@ def _errors(
         errors[:, which] = np.maximum(quadratic, 0.0) * strength + g**2 * noise
         strengths[:, which] = np.outer(prior, strength)
     return filters, errors, strengths
+
+
+def _hedged(truth: Floats, gamma: float) -> Floats:
+    """Prior variances for judging errors: half-way to the flat prior that explains as much.
+
+    γ is chosen from a handful of values by what it does to predictions, where faint directions hardly
+    count. Coefficients are mostly made of them: γ = 2 would deny them any signal, γ = −1 grant them a
+    thousandfold. Directions that γ > 0 denies get no less than under the flat prior.
+    """
+    whole = float(truth @ prior_shape(truth, gamma))
+    flat = np.full(len(truth), whole / float(truth.sum()))
+    if gamma > 0:
+        return np.maximum(prior_shape(truth, gamma), flat)
+    half = prior_shape(truth, gamma / 2)
+    return half * (whole / float(truth @ half))
 
 
 def _shares(groups: OutcomeGroups, l: int) -> Floats:

@@ -71,10 +71,12 @@ def summary(
         z = np.asarray(plain.z)[i, 0]
         half = (shrunk.upper[i, 0] - shrunk.lower[i, 0]) / 2
         mark = "" if plain.trusted[i, 0] else "!"
+        weak = "" if shrunk.trusted[i, 0] else "?"
         lines.append(
-            f"{_cut(name, 17) + mark:<18} {plain.estimate[i, 0]:>10.4g} {plain.standard_error[i, 0]:>10.4g} "
-            f"{z:>8.3f} {p[i]:>8.3f} {plain.lower[i, 0]:>10.4g} {plain.upper[i, 0]:>10.4g} "
-            f"{shrunk.estimate[i, 0]:>10.4g} {half:>8.3g}"
+            f"{_cut(name, 17) + mark:<18} {plain.estimate[i, 0]:>10.4g} "
+            f"{plain.standard_error[i, 0]:>10.4g} {z:>8.3f} {p[i]:>8.3f} "
+            f"{plain.lower[i, 0]:>10.4g} {plain.upper[i, 0]:>10.4g} "
+            f"{shrunk.estimate[i, 0]:>10.4g} {half:>8.3g}{weak}"
         )
     lines.append("=" * WIDTH)
     lines.append(
@@ -82,7 +84,9 @@ def summary(
         "returns."
     )
     if not plain.trusted.all():
-        lines.append("! coverage not to be relied on")
+        lines.append("!  wide or unbounded, conservative p-value: see below.")
+    if not shrunk.trusted.all():
+        lines.append("?  rests on the assumed spread of effects more than on the release.")
     lines.extend(f"   - {doubt}" for doubt in doubts(system))
     if not fit.trusted[at]:
         lines.append("   - R-squared: the noise leaves it, or its interval, undetermined")

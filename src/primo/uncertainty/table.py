@@ -38,6 +38,7 @@ COLUMNS = (
     "shrunk_lower",
     "shrunk_upper",
     "trusted",
+    "shrunk_trusted",
 )
 
 
@@ -46,9 +47,10 @@ def tidy(release: Release, *, level: float = 0.95, target: str = "population") -
 
     `estimate` with `lower` and `upper` is the unshrunk slope with its confidence interval, `shrunk`
     the slope to predict with and its posterior interval, `q` Benjamini-Hochberg over all slopes;
-    `trusted` as in `coefficient_intervals`.
+    `trusted` (and `shrunk_trusted`) as in
+    `coefficient_intervals`.
 
-    Guarantee: post-processing; costs no privacy. Cost: O(d²·l), memory for 13 columns of d·l.
+    Guarantee: post-processing; costs no privacy. Cost: O(d²·l), memory for 14 columns of d·l.
     """
     blocks = list(table_blocks(release, level=level, target=target))
     columns = {name: np.concatenate([block[name] for block in blocks]) for name in COLUMNS}
@@ -111,6 +113,7 @@ def table_blocks(release: Release, *, level: float, target: str) -> Iterator[Col
             "feature": np.tile(features, len(outcomes)),
             **{name: values.T.ravel() for name, values in wide.items()},
             "trusted": plain.trusted[:d].T.ravel(),
+            "shrunk_trusted": shrunk.trusted[:d].T.ravel(),
         }
 
 
@@ -129,9 +132,9 @@ def _tsv(path: Path, ending: str) -> Iterator[Callable[[Columns], None]]:
                 [" ".join(str(name).split()) for name in block[column]]
                 for column in ("outcome", "feature")
             ]
-            numbers = [[f"{x:.7g}" for x in block[column].tolist()] for column in COLUMNS[2:-1]]
-            trusted = ["yes" if x else "no" for x in block["trusted"].tolist()]
-            lines = zip(*text, *numbers, trusted, strict=True)
+            numbers = [[f"{x:.7g}" for x in block[column].tolist()] for column in COLUMNS[2:-2]]
+            flags = [["yes" if x else "no" for x in block[c].tolist()] for c in COLUMNS[-2:]]
+            lines = zip(*text, *numbers, *flags, strict=True)
             file.writelines("\t".join(line) + "\n" for line in lines)
 
         yield write
@@ -146,7 +149,8 @@ def _parquet(path: Path, _: str) -> Iterator[Callable[[Columns], None]]:
         raise InputError(
             "writing .parquet needs pyarrow; pip install pyarrow, or write a .tsv.gz"
         ) from None
-    kinds = {"outcome": pa.string(), "feature": pa.string(), "trusted": pa.bool_()}
+    kinds = {"outcome": pa.string(), "feature": pa.string()}
+    kinds |= {"trusted": pa.bool_(), "shrunk_trusted": pa.bool_()}
     schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in COLUMNS])
     with pq.ParquetWriter(path, schema) as writer:
         yield lambda block: writer.write_table(pa.table(block, schema=schema))
