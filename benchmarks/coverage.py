@@ -281,7 +281,7 @@ def cells(*, quick: bool, real: bool) -> Iterator[Cell]:
                     d=d,
                     l=l,
                     epsilon=epsilon,
-                    draws=draws // 2 if quick else 3 * draws,
+                    draws=draws // 2 if quick else draws,
                 )
 
 
@@ -374,8 +374,9 @@ def main() -> None:
     console.print(table)
     console.print(
         f"Outside {GOOD[0]:.0%} to {GOOD[1]:.0%}. Flagged coefficients and unshrunk predictions depend"
-        " on directions below 5 covariance noise scales: conservative by design. Flagged shrunk ones rest"
-        " on the prior, which is not the truth here. Flagged R² have an uncertain denominator."
+        " on directions below 5 covariance noise scales: conservative by design. Flagged shrunk ones"
+        " rest on the prior, which is not the truth here. Flagged R²: uncertain denominator, or"
+        " explained in directions lost in noise."
     )
     for note in notes:
         console.print("  " + note)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,12 @@ from experiments.cohort import Haplotypes, simulate_haplotypes
 from primo.assumptions import Signal
 from primo.bounds import Bounds
 from primo.estimate import NoisyMoments, estimate
-from primo.mechanisms.projection import Projected, project_onto_features, project_onto_outcomes
+from primo.mechanisms.projection import (
+    Projected,
+    project_onto_features,
+    project_onto_outcomes,
+    works_on_projected,
+)
 from primo.plan_table import Variant
 from primo.planner import make_plan
 from primo.planning import plan
@@ -259,7 +264,12 @@ def measure(cell: Cell, drawn: Setting, rng: np.random.Generator) -> dict[tuple[
             outcome_sigma=made.outcome_sigma,
         )
         for name in ESTIMATORS:
-            fitted = estimate(moments, estimator=name).coefficients
+            given = moments
+            if not works_on_projected(name, made.protection):
+                given = replace(
+                    moments, association=noisy, association_sigma=made.association_sigma
+                )
+            fitted = estimate(given, estimator=name).coefficients
             scores[association, name] = exact.r_squared(fitted)
     return scores
 

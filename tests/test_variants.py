@@ -58,7 +58,7 @@ class TestProjection:
         public, bound = (x, plan.outcomes) if protection == "outcomes" else (y, plan.features)
         clip = plan.features if protection == "outcomes" else plan.outcomes
         rows = public / np.maximum(1, np.linalg.norm(public, axis=1) / clip.norm)[:, None]
-        ours = fitted.release_.association
+        ours = fitted.release_.projected.association
         ours = ours if protection == "outcomes" else ours.T
         z = np.linalg.lstsq(rows.T, ours, rcond=None)[0]
         np.testing.assert_allclose(rows.T @ z, ours, atol=1e-3 * np.abs(ours).max())
@@ -111,7 +111,8 @@ class TestChosenAssociation:
                 else (x, -50 + 1e3 * noise.exponential(size=y.shape)),
             )
         )
-        assert first.association == second.association == "projection"
+        assert first.association == second.association
+        assert first.association == ("projection" if protection == "features" else "gauss")
         assert first.association_sigma == second.association_sigma
 
     def test_unknown_words_are_refused_with_all_choices(self):
@@ -328,6 +329,7 @@ class TestArchive:
             {"covariance_rows": 1000},
             {"calibration": "paper"},
             {"outcome_moments": "diagonal", "fit_intercept": False},
+            {"protection": "features", "association": "projection"},
         ],
     )
     def test_round_trip(self, tmp_path, changes):

@@ -15,6 +15,7 @@ import numpy as np
 from primo.bounds import Clip
 from primo.errors import InputError
 from primo.grid import Grid
+from primo.mechanisms.projection import Projected
 from primo.plans import CovarianceOrigin, Plan
 from primo.privacy.budget import Budget
 from primo.privacy.protection import Protection
@@ -49,10 +50,12 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> Path:
         "feature_names": release.feature_names,
         "outcome_names": release.outcome_names,
         "earlier_outcomes": release.earlier_outcomes,
-        "noise_left": release.noise_left,
+        "noise_left": None if release.projected is None else release.projected.noise_left,
         "reproducible": release.reproducible,
         "backend": release.backend,
     }
+    if release.projected is not None:
+        arrays["projected"] = release.projected.association
     arrays["manifest"] = np.array(json.dumps(manifest))
     # Renaming is atomic: a reader sees the old file or the new one, never half of one.
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -103,12 +106,18 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
         outcome_names=tuple(manifest["outcome_names"]),
         earlier_outcomes=tuple(manifest["earlier_outcomes"]),
         reproducible=bool(manifest["reproducible"]),
-        noise_left=float(manifest["noise_left"]),
+        projected=_projected(manifest["noise_left"], arrays),
         backend=str(manifest["backend"]),
         **{name: arrays[name] for name in _ARRAYS},
     )
     _check(release)
     return release
+
+
+def _projected(noise_left: float | None, arrays: dict[str, Any]) -> Projected | None:
+    if noise_left is None:
+        return None
+    return Projected(association=arrays["projected"], noise_left=float(noise_left))
 
 
 def _check(release: Release) -> None:
@@ -131,6 +140,12 @@ def _check(release: Release) -> None:
         array = getattr(release, name)
         if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
             raise ValueError(f"the {name} does not fit the plan")
+    if release.projected is not None and (
+        release.projected.association.shape != release.association.shape
+        or not np.isfinite(release.projected.association).all()
+        or not 0 <= release.projected.noise_left <= 1
+    ):
+        raise ValueError("the projected association does not fit the plan")
     for name, count in (("feature_names", plan.d), ("outcome_names", plan.l)):
         if len(getattr(release, name)) != count:
             raise ValueError(f"the {name} do not fit the plan")

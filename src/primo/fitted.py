@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from primo.estimate.reuse_cov import (
     reuse_cov,
     theorem_lambda,
 )
+from primo.mechanisms.projection import works_on_projected
 from primo.plans import CovarianceOrigin
 from primo.privacy.budget import is_number
 from primo.release import Release
@@ -81,7 +82,7 @@ def coefficients(
         coefficient_norm=coefficient_norm,
         solver=solver,
     )
-    moments, feature_means, outcome_means = _centred(release)
+    moments, feature_means, outcome_means = _centred(_for_estimator(release, estimator))
     if isinstance(ridge_lambda, str):
         ridge_lambda = _rule(ridge_lambda, release, moments, coefficient_norm)
     fitted = estimate(moments, estimator=estimator, ridge_lambda=ridge_lambda)
@@ -143,6 +144,13 @@ def check_estimation(
         raise InputError(f"ridge_lambda={ridge_lambda!r} must be a number, not negative")
 
 
+def _for_estimator(release: Release, estimator: str) -> Release:
+    """Forget the projection where an estimator does better with the association before it."""
+    if works_on_projected(estimator, release.plan.protection):
+        return release
+    return replace(release, projected=None)
+
+
 def _rule(
     rule: str, release: Release, moments: NoisyMoments, coefficient_norm: float | None
 ) -> float:
@@ -186,8 +194,11 @@ def _centred(release: Release) -> tuple[NoisyMoments, Matrix, Matrix]:
         )
     # The estimators expect svec noise; an iid triangle has twice its variance off the diagonal.
     sigma1 = plan.covariance_sigma * math.sqrt(2 - plan.triangle_bits)
-    sigma2 = plan.association_sigma * release.noise_left
-    covariance, association = release.covariance, release.association
+    sigma2, association = plan.association_sigma, release.association
+    if release.projected is not None:
+        sigma2 *= release.projected.noise_left
+        association = release.projected.association
+    covariance = release.covariance
     outcome = release.outcome_moments
     feature_means, outcome_means = np.zeros(plan.d), np.zeros(plan.l)
     if plan.intercept:

@@ -20,6 +20,7 @@ import numpy as np
 from primo.assumptions import Signal, as_signal
 from primo.errors import InputError
 from primo.estimate import ESTIMATORS, estimate
+from primo.mechanisms.projection import works_on_projected
 from primo.plans import Plan
 from primo.privacy.protection import Protection
 from primo.simulate import draw, expected_ols
@@ -73,9 +74,11 @@ def predict_all(
     ols = np.empty(repeats)
     for repeat in range(repeats):
         cohort = draw(plan, signal, simulated, seed=(_SEED, repeat))
-        moments = cohort.release(plan, association)
+        releases = {way: cohort.release(plan, way) for way in {"gauss", association}}
         ols[repeat] = cohort.score(cohort.least_squares())
         for column, name in enumerate(estimators):
+            way = association if works_on_projected(name, plan.protection) else "gauss"
+            moments = releases[way]
             scores[repeat, column] = cohort.score(estimate(moments, estimator=name).coefficients)
     # Least squares is cheap to draw often, so its luck in these few draws is known and taken out, in
     # proportion to what the estimator reaches of it.

@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.estimate.rowspace import row_space
 from primo.mechanisms import gauss
-from primo.mechanisms.projection import project_onto_features, project_onto_outcomes
+from primo.mechanisms.projection import (
+    Projected,
+    project_onto_features,
+    project_onto_outcomes,
+)
 from primo.moments import fold
 from primo.noise import RandomBits
 from primo.plans import CovarianceOrigin, Plan
@@ -95,15 +99,15 @@ def _projected(release: Release, source: Source) -> Release:
         found = project_onto_features(
             association, release.covariance, radius=root * plan.outcomes.norm
         )
-        association = found.association
     else:
         columns = PublicColumns.of(_arrays(source).outcomes, plan.outcomes)
         found = project_onto_outcomes(
             association[: plan.d], columns, n=plan.n, radius=root * plan.features.norm
         )
         # The sums of public outcomes, beside the constant, are exact already.
-        association = np.vstack([found.association, association[plan.d :]])
-    return dataclasses.replace(release, association=association, noise_left=found.noise_left)
+        whole = np.vstack([found.association, association[plan.d :]])
+        found = Projected(association=whole, noise_left=found.noise_left)
+    return dataclasses.replace(release, projected=found)
 
 
 def _arrays(source: Source) -> ArraySource:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from primo.bounds import Clip
 from primo.estimate.rowspace import RowSpace
+from primo.mechanisms.projection import Projected
 from primo.plans import CovarianceOrigin, Plan
 
 __all__ = ["PublicFeatures", "Release"]
@@ -43,7 +44,7 @@ class Release:
     outcome_moments: Matrix  # (l, l) YᵀY, or (l,) its diagonal
     reproducible: bool
     backend: str
-    noise_left: float = 1.0  # share of the association's noise after projection, root mean square
+    projected: Projected | None = None  # the association after GaussProj
     earlier_outcomes: tuple[str, ...] = ()  # names in the releases that this one extends
     public_features: PublicFeatures | None = None  # more public features than rows
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from primo.bounds import Bounds
-from primo.plans import make_plan
+from primo.planner import make_plan
 from primo.release import Release
 
 

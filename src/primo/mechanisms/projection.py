@@ -42,8 +42,15 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.estimate.rowspace import Columns, rank_cutoff, row_space, walk
+from primo.privacy.protection import Protection
 
-__all__ = ["Projected", "project_onto_features", "project_onto_outcomes", "shares_kept"]
+__all__ = [
+    "Projected",
+    "project_onto_features",
+    "project_onto_outcomes",
+    "shares_kept",
+    "works_on_projected",
+]
 
 Floats = NDArray[np.float64]
 
@@ -60,6 +67,16 @@ class Projected:
     """Root mean square, over all entries, of the factor by which noise was multiplied.
 
     Estimators that weigh signal against noise have to be told the smaller scale."""
+
+
+def works_on_projected(estimator: str, protection: Protection) -> bool:
+    """Whether an estimator is better given the projected association than the one before.
+
+    GaussProj_X multiplies every eigen-direction of the public features by a factor of its own. The
+    filters choose such factors themselves, and better, from the association before; the ridge, which
+    is the paper's estimator, does not. GaussProj_Y removes noise that no filter of features can reach.
+    """
+    return estimator == "ridge" or protection is Protection.FEATURES
 
 
 def project_onto_features(association: Floats, covariance: Floats, *, radius: float) -> Projected:

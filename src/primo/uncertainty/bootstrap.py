@@ -43,7 +43,8 @@ def bootstrap_intervals(
     Notes
     -----
     The quantile of |error|/standard error is taken over draws and outcomes, one for each feature.
-    Guarantee: post-processing; costs no privacy. Cost: `draws` × that of `coefficient_intervals`.
+    Guarantee: post-processing; costs no privacy.
+    Cost: `draws` × that of `coefficient_intervals`, and memory for draws·d·l numbers.
     """
     check_level(level)
     check_target(target)
@@ -77,14 +78,19 @@ def bootstrap_intervals(
         square = rng.standard_normal((width, width))
         noise = np.sqrt(system.off_variance / 2) * (square + square.T)
         association = covariance @ theta + sampling * (root @ rng.standard_normal((width, l)))
-        association += np.sqrt(system.association_variance) * rng.standard_normal((width, l))
+        added = np.sqrt(system.association_variance) * rng.standard_normal((width, l))
+        if system.intercept:
+            noise[-1, -1] = 0.0
+            added[-1] *= not system.sums_exact
+        association += added
         again = dataclasses.replace(release, covariance=covariance + noise, association=association)
         redone = coefficient_intervals(again, level=level, target=target)
         scale = system.unit / release.plan.features.scale[:, None]
         error = redone.estimate[:d] - theta[:d] * scale
         tails[draw] = np.abs(error) / np.maximum(redone.standard_error[:d], 1e-300)
     quantile = np.quantile(tails.transpose(1, 0, 2).reshape(d, -1), level, axis=1)[:, None]
-    half = quantile * made.standard_error[:d]
+    lost = np.isinf(made.standard_error[:d])
+    half = np.where(lost, np.inf, quantile * np.where(lost, 0.0, made.standard_error[:d]))
     return dataclasses.replace(
         made,
         names=made.names[:d],

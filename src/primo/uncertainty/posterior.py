@@ -189,9 +189,9 @@ def _hedged(truth: Floats, gamma: float) -> Floats:
     whole = float(truth @ prior_shape(truth, gamma))
     flat = np.full(len(truth), whole / float(truth.sum()))
     if gamma > 0:
-        return np.maximum(prior_shape(truth, gamma), flat)
+        return np.asarray(np.maximum(prior_shape(truth, gamma), flat))
     half = prior_shape(truth, gamma / 2)
-    return half * (whole / float(truth @ half))
+    return np.asarray(half * (whole / float(truth @ half)))
 
 
 def _shares(groups: OutcomeGroups, l: int) -> Floats:

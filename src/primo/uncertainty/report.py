@@ -63,7 +63,7 @@ def summary(
             for (a, b), (c, e) in zip(left, right, strict=True)
         ),
         "=" * WIDTH,
-        f"{'':<18} {'coef':>10} {'std err':>10} {'z':>8} {'P>|z|':>8} "
+        f"{'':<16} {'coef':>10} {'std err':>10} {'z':>8} {'P>|z|':>8} "
         f"{f'[{level:.0%} interval]':>21} {'shrunk':>10} {'± ':>8}",
         "-" * WIDTH,
     ]
@@ -73,7 +73,7 @@ def summary(
         mark = "" if plain.trusted[i, 0] else "!"
         weak = "" if shrunk.trusted[i, 0] else "?"
         lines.append(
-            f"{_cut(name, 17) + mark:<18} {plain.estimate[i, 0]:>10.4g} "
+            f"{_cut(name, 15) + mark:<16} {plain.estimate[i, 0]:>10.4g} "
             f"{plain.standard_error[i, 0]:>10.4g} {z:>8.3f} {p[i]:>8.3f} "
             f"{plain.lower[i, 0]:>10.4g} {plain.upper[i, 0]:>10.4g} "
             f"{shrunk.estimate[i, 0]:>10.4g} {half:>8.3g}{weak}"
