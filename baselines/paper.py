@@ -13,14 +13,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["noise_multiplier", "reuse_cov_gauss"]
+from primo.privacy.paper import noise_multiplier
+
+__all__ = ["reuse_cov_gauss"]
 
 Matrix = NDArray[np.float64]
-
-
-def noise_multiplier(epsilon: float, delta: float) -> float:
-    """Return c(ε, δ) = √(2(1/ε + log(1/δ)/ε²)): valid, and looser than the analytic Gaussian."""
-    return math.sqrt(2 * (1 / epsilon + math.log(1 / delta) / epsilon**2))
 
 
 def reuse_cov_gauss(

@@ -20,7 +20,7 @@ from rich.progress import track
 from rich.table import Table
 
 from benchmarks.results import write_section
-from experiments.cohort import Haplotypes, simulate_haplotypes
+from experiments.cohort import Haplotypes, shortened, simulate_haplotypes
 from experiments.data import (
     SHARED,
     StreamedOutcomes,
@@ -39,7 +39,7 @@ from primo.sources.base import Source
 Matrix = NDArray[np.float64]
 
 EPSILON = 5.0
-SHOWN = ("OLS", "oracle", "auto", "one-sided", "two-sided", "filter", "ridge")
+SHOWN = ("OLS", "oracle", "auto", "one-sided", "two-sided", "filter", "ridge", "AdaSSP")
 RIDGES = (0.3, 1.0, 3.0, 10.0)  # multiples of √(d/2)·σ₁, beside the default one
 
 
@@ -98,12 +98,6 @@ def truth_of(draw: Draw) -> tuple[Truth, Matrix]:
     )
 
 
-def shortened(rows: Matrix, norm: float) -> Matrix:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    cut: Matrix = rows * np.minimum(1.0, norm / np.maximum(lengths, 1e-300))
-    return cut
-
-
 def oracle(truth: Truth, clipped: Matrix, sigma: float, rng: np.random.Generator) -> Matrix:
     """Filter a noisy association per eigen-direction, knowing each direction's true signal."""
     values, vectors = np.linalg.eigh(truth.covariance)
@@ -134,7 +128,7 @@ def run(draw: Draw, rng: np.random.Generator) -> dict[str, float]:
     plan = make_plan(**public)  # type: ignore[arg-type]
     release = make_release(draw.source, plan, bits=RandomBits.fresh())
 
-    def fitted(estimator: str, ridge_lambda: float | None = None) -> float:
+    def fitted(estimator: str, ridge_lambda: float | str | None = None) -> float:
         made = coefficients(release, estimator=estimator, ridge_lambda=ridge_lambda)
         return truth.r_squared(made.slopes)
 
@@ -149,6 +143,7 @@ def run(draw: Draw, rng: np.random.Generator) -> dict[str, float]:
         "two-sided": fitted("two-sided"),
         "filter": fitted("filter"),
         "ridge": fitted("ridge"),
+        "AdaSSP": fitted("ridge", "adassp"),
         **{f"ridge ×{m:g}": fitted("ridge", m * unit) for m in RIDGES if m != 1},
     }
 

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from experiments.cohort import Haplotypes, simulate_haplotypes
+from experiments.cohort import Haplotypes, shortened, simulate_haplotypes
 from primo.assumptions import Signal
 from primo.bounds import Bounds
 from primo.estimate import NoisyMoments, estimate
@@ -165,12 +165,6 @@ def setting(cell: Cell, haplotypes: Haplotypes, rng: np.random.Generator) -> Set
         variance=1 + explained,
         signal=Signal.from_public(panel, norm=float(lengths.max()), r2=explained / (1 + explained)),
     )
-
-
-def shortened(rows: Matrix, norm: float) -> Matrix:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    cut: Matrix = rows * np.minimum(1.0, norm / np.maximum(lengths, 1e-300))
-    return cut
 
 
 def draw(made: Plan, drawn: Setting, rng: np.random.Generator) -> Moments:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import primo
 
-__all__ = ["Cohort", "Haplotypes", "draw_cohort", "simulate_haplotypes"]
+__all__ = ["Cohort", "Haplotypes", "draw_cohort", "shortened", "simulate_haplotypes"]
 
 Matrix = NDArray[np.float64]
 
@@ -105,3 +105,9 @@ def draw_cohort(haplotypes: Haplotypes, *, d: int, l: int, rng: np.random.Genera
         feature_bounds=primo.Bounds(norm=float(longest), centre=frequency),
         outcome_bounds=primo.Bounds(norm=float((1.15 * l**0.5 + 1) * np.sqrt(variance))),
     )
+
+
+def shortened(rows: Matrix, norm: float) -> Matrix:
+    """Shorten the rows that are longer than the norm to it."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows * np.minimum(1.0, norm / np.maximum(lengths, 1e-300)))

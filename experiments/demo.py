@@ -13,7 +13,7 @@ from rich.table import Table
 
 import primo
 from baselines.paper import reuse_cov_gauss
-from experiments.cohort import Cohort, draw_cohort, simulate_haplotypes
+from experiments.cohort import Cohort, draw_cohort, shortened, simulate_haplotypes
 
 Matrix = NDArray[np.float64]
 
@@ -37,8 +37,8 @@ def least_squares(cohort: Cohort) -> Matrix:
 def paper(cohort: Cohort, delta: float, rng: np.random.Generator) -> Matrix:
     """Predict with the paper's ReuseCovGauss at the same true budget."""
     centred = np.asarray(cohort.features - np.asarray(cohort.feature_bounds.centre), np.float64)
-    features = shortened(centred, cohort.feature_bounds)
-    outcomes = shortened(cohort.outcomes, cohort.outcome_bounds)
+    features = shortened(centred, float(cohort.feature_bounds.norm or 0))
+    outcomes = shortened(cohort.outcomes, float(cohort.outcome_bounds.norm or 0))
     coefficients = reuse_cov_gauss(
         features.T @ features,
         features.T @ outcomes,
@@ -49,13 +49,6 @@ def paper(cohort: Cohort, delta: float, rng: np.random.Generator) -> Matrix:
         rng=rng,
     )
     return centred @ coefficients
-
-
-def shortened(rows: Matrix, bounds: primo.Bounds) -> Matrix:
-    """Shorten rows to the norm of the bounds."""
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    share = np.minimum(1.0, float(bounds.norm or 0) / np.maximum(norms, 1e-300))
-    return np.asarray(rows * share, dtype=np.float64)
 
 
 def main() -> None:
