@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-statistical lint format bench accuracy clean
+.PHONY: help install demo test test-statistical lint format bench accuracy coverage clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -42,6 +42,9 @@ accuracy: install ## R² against the oracle and of all variants; rewrites docs/a
 	$(BIN)/python -m benchmarks.accuracy --write
 	$(BIN)/python -m benchmarks.protections --write
 	$(BIN)/python -m benchmarks.variants
+
+coverage: install ## do 95 % intervals cover 95 %? over a grid of cells (five minutes)
+	$(BIN)/python -m benchmarks.coverage
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -23,7 +23,7 @@ from primo.plans import CovarianceOrigin
 from primo.privacy.budget import is_number
 from primo.release import Release
 
-__all__ = ["Coefficients", "check_estimation", "coefficients"]
+__all__ = ["Coefficients", "centred_moments", "check_estimation", "coefficients"]
 
 LAMBDA_RULES = ("theorem", "adassp")
 
@@ -82,7 +82,7 @@ def coefficients(
         coefficient_norm=coefficient_norm,
         solver=solver,
     )
-    moments, feature_means, outcome_means = _centred(_for_estimator(release, estimator))
+    moments, feature_means, outcome_means = centred_moments(_for_estimator(release, estimator))
     if isinstance(ridge_lambda, str):
         ridge_lambda = _rule(ridge_lambda, release, moments, coefficient_norm)
     fitted = estimate(moments, estimator=estimator, ridge_lambda=ridge_lambda)
@@ -180,7 +180,7 @@ def _rule(
     )
 
 
-def _centred(release: Release) -> tuple[NoisyMoments, Matrix, Matrix]:
+def centred_moments(release: Release) -> tuple[NoisyMoments, Matrix, Matrix]:
     """Eliminate the constant feature: moments about the released means, and those means.
 
     Without an intercept the means are the public centres, that is zero in scaled units. Public

@@ -16,7 +16,14 @@ import mpmath
 from primo.errors import InputError
 from primo.privacy.budget import Budget
 
-__all__ = ["delta_of", "epsilon_of", "epsilon_with_margin", "lattice_margin", "mu_of", "split_ratio"]
+__all__ = [
+    "delta_of",
+    "epsilon_of",
+    "epsilon_with_margin",
+    "lattice_margin",
+    "mu_of",
+    "split_ratio",
+]
 
 _CONTEXT = mpmath.MPContext()
 _CONTEXT.dps = 50

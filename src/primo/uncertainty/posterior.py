@@ -24,7 +24,7 @@ from primo.estimate.problem import NoisyMoments
 from primo.estimate.risk import FilterRisk, Replicas, simulate
 from primo.estimate.selection import DOUBT, NUMERICAL_NOISE
 from primo.estimate.signal import Signal, SignalModel, prior_shape
-from primo.fitted import _centred
+from primo.fitted import centred_moments
 from primo.release import Release
 
 __all__ = ["Posterior", "posterior_of"]
@@ -97,7 +97,7 @@ def posterior_of(release: Release) -> Posterior:
     Guarantee: post-processing; costs no privacy.
     Cost: that of `primo.coefficients`; nothing of size d² per outcome.
     """
-    moments, feature_means, outcome_means = _centred(release)
+    moments, feature_means, outcome_means = centred_moments(release)
     values, vectors = np.linalg.eigh(moments.covariance)
     association = vectors.T @ moments.association
     replicas = simulate(values, moments.covariance_sigma)
