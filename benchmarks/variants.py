@@ -28,7 +28,6 @@ from rich.progress import track
 from rich.table import Table
 
 from experiments.cohort import Haplotypes, shortened, simulate_haplotypes
-from primo.assumptions import Signal
 from primo.bounds import Bounds
 from primo.estimate import NoisyMoments, estimate
 from primo.mechanisms.projection import (
@@ -37,12 +36,13 @@ from primo.mechanisms.projection import (
     project_onto_outcomes,
     works_on_projected,
 )
-from primo.plan_table import Variant
 from primo.planner import make_plan
-from primo.planning import plan
+from primo.planning.assumptions import Signal
+from primo.planning.compare import plan
+from primo.planning.table import Variant
+from primo.planning.theory import ASSOCIATIONS, associations_for
 from primo.plans import Plan
 from primo.privacy.protection import Protection
-from primo.theory import ASSOCIATIONS, associations_for
 
 Matrix = NDArray[np.float64]
 

@@ -36,8 +36,8 @@ GRAPH = imports()
 PUBLIC_SIDE = [
     name
     for name in GRAPH
-    if name.startswith(("primo.estimate.", "primo.uncertainty."))
-    or name in ("primo.release", "primo.fitted", "primo.archive", "primo.planning")
+    if name.startswith(("primo.estimate.", "primo.uncertainty.", "primo.planning."))
+    or name in ("primo.release", "primo.fitted", "primo.archive")
 ]
 
 

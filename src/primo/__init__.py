@@ -4,7 +4,6 @@ from importlib.metadata import version
 
 from primo.api import extend
 from primo.archive import load_release, save_release
-from primo.assumptions import Signal
 from primo.bounds import Bounds
 from primo.errors import (
     BoundsError,
@@ -16,10 +15,8 @@ from primo.errors import (
 )
 from primo.estimators import PrimoRegressor
 from primo.fitted import Coefficients, coefficients
-from primo.inverse import epsilon_for, outcomes_for, rows_for
 from primo.pipeline import with_public_features
-from primo.plan_table import PlanTable
-from primo.planning import plan
+from primo.planning import PlanTable, Signal, epsilon_for, outcomes_for, plan, rows_for
 from primo.plans import Plan
 from primo.privacy.budget import Budget
 from primo.privacy.protection import Protection

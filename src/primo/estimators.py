@@ -24,7 +24,7 @@ from primo.intake import (
 )
 from primo.noise import check_backend
 from primo.pipeline import make_release
-from primo.planning import choose_plan
+from primo.planning.compare import choose_plan
 from primo.privacy.protection import Protection
 from primo.sources.arrays import ArraySource
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.assumptions import Signal
 from primo.estimate import NoisyMoments
 from primo.estimate.rowspace import rank_cutoff
 from primo.mechanisms.projection import Projected, project_onto_features, shares_kept
+from primo.planning.assumptions import Signal
 from primo.plans import Plan
 from primo.privacy.protection import Protection
 

@@ -6,15 +6,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-import primo.forecast as module
-from primo.assumptions import Signal, effective_rank_of
+import primo.planning.forecast as module
 from primo.bounds import Bounds
 from primo.errors import InputError
 from primo.estimate import NoisyMoments, estimate
-from primo.forecast import predict, predict_all
 from primo.mechanisms.projection import project_onto_features
 from primo.planner import make_plan
-from primo.simulate import draw
+from primo.planning.assumptions import Signal, effective_rank_of
+from primo.planning.forecast import predict, predict_all
+from primo.planning.simulate import draw
 
 
 def make(*, n=5000, d=10, l=50, epsilon=5.0, protection="both", x=1.0, y=1.0):

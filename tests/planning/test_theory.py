@@ -5,8 +5,7 @@ import math
 import pytest
 
 from primo.errors import InputError
-from primo.privacy.protection import Protection
-from primo.theory import (
+from primo.planning.theory import (
     associations_for,
     feature_projection_bound,
     gauss_bound,
@@ -15,6 +14,7 @@ from primo.theory import (
     outcome_projection_bound,
     regime,
 )
+from primo.privacy.protection import Protection
 
 NORMS = {"feature_norm": 2.0, "outcome_bound": 0.5, "coefficient_norm": 3.0}
 ONE = {"n": 10_000, "epsilon": 2.0, **NORMS}

@@ -9,13 +9,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from primo.assumptions import Signal, as_signal
 from primo.errors import InputError
-from primo.forecast import predict
-from primo.planning import public_plan, whole
+from primo.planning.assumptions import Signal, as_signal
+from primo.planning.compare import public_plan, whole
+from primo.planning.forecast import predict
+from primo.planning.theory import associations_for
 from primo.privacy.budget import is_number
 from primo.privacy.protection import Protection
-from primo.theory import associations_for
 
 __all__ = ["epsilon_for", "outcomes_for", "rows_for"]
 

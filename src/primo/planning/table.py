@@ -6,10 +6,10 @@ import textwrap
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from primo.assumptions import Signal
 from primo.errors import InputError
+from primo.planning.assumptions import Signal
+from primo.planning.theory import Regime
 from primo.privacy.protection import Protection
-from primo.theory import Regime
 
 __all__ = ["MATTERS", "PlanTable", "Variant"]
 

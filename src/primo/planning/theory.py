@@ -1,7 +1,7 @@
 """The paper's error bounds and its Table 1, as functions of public numbers.
 
 Rates without their constants and logarithms (the paper's Õ): they say how error grows, not how large
-it is. `primo.forecast` predicts the size. Error is excess mean squared error, an average over rows and
+it is. `planning.forecast` predicts the size. Error is excess mean squared error, an average over rows and
 outcomes; `feature_norm` bounds a row of features, `outcome_bound` one outcome of one row (b∞; the paper
 writes ‖Y‖), `coefficient_norm` is the root mean squared norm of the coefficients of an outcome (‖ŵ‖).
 

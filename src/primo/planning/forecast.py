@@ -17,14 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from primo.assumptions import Signal, as_signal
 from primo.errors import InputError
 from primo.estimate import ESTIMATORS, estimate
 from primo.mechanisms.projection import works_on_projected
+from primo.planning.assumptions import Signal, as_signal
+from primo.planning.simulate import draw, expected_ols
+from primo.planning.theory import check_association
 from primo.plans import Plan
 from primo.privacy.protection import Protection
-from primo.simulate import draw, expected_ols
-from primo.theory import check_association
 
 __all__ = ["Prediction", "predict", "predict_all"]
 

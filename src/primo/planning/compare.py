@@ -12,16 +12,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from primo.assumptions import Signal, as_signal
 from primo.bounds import Bounds, as_bounds
 from primo.errors import InputError
-from primo.forecast import Prediction, predict, predict_all
-from primo.plan_table import MATTERS, PlanTable, Variant
 from primo.planner import make_plan
+from primo.planning.assumptions import Signal, as_signal
+from primo.planning.forecast import Prediction, predict, predict_all
+from primo.planning.table import MATTERS, PlanTable, Variant
+from primo.planning.theory import ASSOCIATIONS, Regime, associations_for, regime
 from primo.plans import CovarianceOrigin, Plan
 from primo.privacy.budget import is_number
 from primo.privacy.protection import Protection
-from primo.theory import ASSOCIATIONS, Regime, associations_for, regime
 
 __all__ = [
     "choose_plan",
