@@ -140,8 +140,8 @@ def test_the_statement_says_what_a_steward_asks():
     statement = repr(model(protection="features", outcome_bounds=None).fit(x, y).release_)
     for words in (
         "features of every row",
-        "(8, 1e-06)",
-        "GDP",
+        "epsilon = 8, delta = 1e-06",
+        "Gaussian DP",
         "replacing one row",
         "3000",
         "a range per column",
@@ -260,7 +260,10 @@ def test_bounds_read_off_a_private_block_are_refused():
         ({"backend": "numpy"}, "'numpy'"),
         ({"random_state": "x"}, "random_state='x'"),
         ({"feature_bounds": "wide"}, "'wide'"),
-        ({"feature_bounds": (2, 0)}, "lower=2 is not below upper=0"),
+        ({"feature_bounds": (2, 0)}, "feature_bounds: lower=2 is not below upper=0"),
+        ({"feature_bounds": [(0, 2)] * 4}, "per column"),
+        ({"split": "a"}, "split='a'"),
+        ({"fit_intercept": "no"}, "'no'"),
     ],
 )
 def test_bad_parameters_are_refused_by_value(changes, message):
@@ -279,7 +282,40 @@ def test_missing_values_are_refused_without_saying_where_and_can_be_centred():
     assert np.isfinite(model(missing="centre").fit(x, y).coef_).all()
 
 
-def test_unequal_rows_are_refused():
+def test_rows_that_do_not_belong_together_are_refused():
     x, y, _ = cohort()
-    with pytest.raises(ValueError, match="inconsistent"):
+    with pytest.raises(primo.InputError, match="features have 2999 and the outcomes 3000"):
         model().fit(x[:-1], y)
+    frame, shuffled = pd.DataFrame(x), pd.DataFrame(y).sample(frac=1, random_state=0)
+    with pytest.raises(primo.InputError, match="another order"):
+        model().fit(frame, shuffled)
+    twice = pd.DataFrame(x, columns=["a", "b", "a", "c"])
+    with pytest.raises(primo.InputError, match="'a' appears more than once"):
+        model().fit(twice, y)
+
+
+@pytest.mark.parametrize("table", [lambda x: x[:, 0], lambda x: x[0, 0], lambda x: x[None]])
+def test_features_must_be_a_table_and_the_message_shows_no_value(table):
+    x, y, _ = cohort(n=50)
+    x[0, 0] = 31415
+    with pytest.raises(primo.InputError, match="Reshape your data") as caught:
+        model().fit(table(x), y)
+    assert "31415" not in str(caught.value)
+
+
+def test_masks_count_as_missing_and_predict_honours_missing():
+    x, y, _ = cohort()
+    masked = np.ma.masked_array(x, mask=x > 1.5)
+    with pytest.raises(primo.InputError, match="NaN"):
+        model().fit(masked, y)
+    fitted = model(missing="centre").fit(masked, y)
+    row = np.array([[0.0, np.nan, 2.0, 1.0]])
+    np.testing.assert_allclose(fitted.predict(row), fitted.predict(np.nan_to_num(row, nan=1.0)))
+    with pytest.raises(ValueError, match="NaN"):
+        model().fit(x, y).predict(row)
+
+
+def test_a_delta_above_one_in_n_is_pointed_out():
+    x, y, _ = cohort()
+    with pytest.warns(primo.WeakGuaranteeWarning, match="1/n"):
+        model(delta=0.01).fit(x, y)

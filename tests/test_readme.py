@@ -36,3 +36,15 @@ def test_make_targets_exist(target):
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))
 def test_links_lead_somewhere(link):
     assert (ROOT / link).exists()
+
+
+def test_quoted_results_are_those_of_the_accuracy_page():
+    page = {}
+    for line in (ROOT / "docs" / "accuracy.md").read_text().splitlines():
+        cells = [cell.strip(" *") for cell in line.strip("|").split("|")]
+        page[cells[0]] = cells
+    quoted = re.findall(r"^\| ([^|]* d=\d+ l=\d+[^|]*) \| (.*) \|$", README, re.M)
+    assert len(quoted) >= 5
+    for name, numbers in quoted:
+        shown = [cell.strip(" *") for cell in numbers.split("|")]
+        assert shown == [page[name][i] for i in (1, 2, 3, 7)], name

@@ -135,14 +135,14 @@ class TestPaperMode:
         assert plan.mu == pytest.approx(mu, rel=1e-5)
         assert plan.epsilon == pytest.approx(epsilon_of(mu, 1e-6), rel=1e-4)
         assert plan.epsilon > plan.budget.epsilon  # the printed algorithm does not keep its promise
-        assert "(6.6769, 1e-06)" in repr(release)  # rounded up
+        assert "epsilon = 6.6769, delta = 1e-06" in " ".join(repr(release).split())  # rounded up
         assert "claims epsilon 5" in repr(release)
 
     def test_draws_an_iid_triangle(self):
         x, y, _ = cohort(n=400, d=40)
         plan = model(calibration="paper").fit(x, y).release_.plan
         assert plan.triangle_bits == 0
-        exact = model(epsilon=100, delta=0.5, feature_bounds=1.5 * math.sqrt(D)).fit(x, y)
+        exact = model(epsilon=100, delta=1e-3, feature_bounds=1.5 * math.sqrt(D)).fit(x, y)
         assert exact.release_.plan.triangle_bits == 1
 
     @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ class TestPublicCovariance:
     def test_pays_for_the_association_alone(self):
         x, y, w = cohort()
         panel, _, _ = cohort(seed=99, n=2000)
-        fitted = model(public_covariance=np.cov(panel.T)).fit(x, y)
+        fitted = model(public_covariance=np.cov(panel.T), public_mean=panel.mean(axis=0)).fit(x, y)
         plan = fitted.release_.plan
         assert plan.covariance_sigma == 0
         assert plan.association_sigma == pytest.approx(
@@ -226,24 +226,53 @@ class TestPublicCovariance:
         x, y, w = cohort()
         stretch = np.array([1, 10, 0.1, 5, 2, 1.0])
         bounds = primo.Bounds(norm=1.5 * math.sqrt(D), centre=3 * stretch, scale=stretch)
-        fitted = model(feature_bounds=bounds, public_covariance=np.diag(stretch**2))
-        fitted.fit((x + 3) * stretch, y)
+        fitted = model(
+            feature_bounds=bounds, public_covariance=np.diag(stretch**2), public_mean=3 * stretch
+        ).fit((x + 3) * stretch, y)
         assert error(fitted, w / stretch[:, None]) < 0.3
 
+    def test_the_panel_mean_need_not_be_the_centre_of_the_range(self):
+        """Rare alleles in the range 0 to 2: the middle of the range is far from the mean."""
+        rng = np.random.default_rng(2)
+        frequency = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5])
+        x, panel = (rng.binomial(2, frequency, size=(20_000, D)) for _ in range(2))
+        w = np.array([[1, 0.8, 0.6, -0.5, 0.4, 0.3]]).T
+        y = x @ w + rng.normal(size=(20_000, 1))
+        fitted = model(
+            epsilon=10,
+            feature_bounds=(0, 2),
+            outcome_bounds=(-4, 8),
+            public_covariance=np.cov(panel.T),
+            public_mean=panel.mean(axis=0),
+        ).fit(x, y)
+        assert error(fitted, w) < 0.15
+        assert fitted.intercept_[0] == pytest.approx(0, abs=0.2)
+
     @pytest.mark.parametrize(
-        ("matrix", "message"),
+        ("matrix", "changes", "message"),
         [
-            (np.eye(3), "shape"),
-            (-np.eye(D), "negative eigenvalue"),
-            (np.triu(np.ones((D, D))), "symmetric"),
-            (np.full((D, D), np.nan), "finite"),
-            ("x", "matrix"),
+            (np.eye(3), {}, "shape"),
+            (-np.eye(D), {}, "negative eigenvalue"),
+            (np.triu(np.ones((D, D))), {}, "symmetric"),
+            (np.full((D, D), np.nan), {}, "finite"),
+            ("x", {}, "finite numbers"),
+            (np.eye(D), {"public_mean": None}, "public_mean"),
+            (np.eye(D), {"public_mean": np.zeros(2)}, "public_mean"),
+            (None, {}, "belongs to public_covariance"),
+            (np.eye(D), {"protection": "outcomes"}, "features are public"),
+            (4 * np.eye(D), {"feature_bounds": (-1, 1)}, r"correlation \(LD\)"),
         ],
     )
-    def test_bad_matrices_are_refused(self, matrix, message):
+    def test_bad_panels_are_refused(self, matrix, changes, message):
         x, y, _ = cohort(n=50)
+        settings = {"public_covariance": matrix, "public_mean": np.zeros(D), **changes}
         with pytest.raises(primo.InputError, match=message):
-            model(public_covariance=matrix).fit(x, y)
+            model(**settings).fit(x, y)
+
+    def test_a_correlation_matrix_is_pointed_out(self):
+        x, y, _ = cohort(n=50)
+        with pytest.warns(UserWarning, match="correlation"):
+            model(public_covariance=np.eye(D), public_mean=np.zeros(D)).fit(x, y)
 
 
 class TestExtension:
@@ -376,10 +405,22 @@ class TestArchive:
         x, y, _ = cohort(n=100)
         path = primo.save_release(model().fit(x, y).release_, tmp_path / "r.npz")
         whole = path.read_bytes()
-        for content in (b"", b"nonsense", whole[: len(whole) // 2]):
+        np.save(tmp_path / "array.npy", np.ones(3))
+        array = (tmp_path / "array.npy").read_bytes()
+        for content in (b"", b"nonsense", whole[: len(whole) // 2], array):
             path.write_bytes(content)
             with pytest.raises(primo.InputError, match=r"r\.npz"):
                 primo.load_release(path)
+        with pytest.raises(primo.InputError, match="is a folder"):
+            primo.save_release(model().fit(x, y).release_, tmp_path)
+        fitted = model().fit(x, y)
+        for call in (
+            lambda: primo.save_release(fitted, path),
+            lambda: primo.coefficients(fitted),
+            lambda: primo.extend("r.npz", x, y, epsilon=1, delta=1e-6),
+        ):
+            with pytest.raises(primo.InputError, match="release_"):
+                call()
         with pytest.raises(primo.InputError, match="no release at"):
             primo.load_release(tmp_path / "missing.npz")
         with pytest.raises(primo.InputError, match="does not exist"):
@@ -393,7 +434,7 @@ class TestMoreFeaturesThanRows:
         y = x @ rng.normal(size=(200, 3)) / 14
         fitted = model(
             epsilon=100,
-            delta=0.9,
+            delta=0.01,
             protection="outcomes",
             feature_bounds=None,
             outcome_bounds=8.0,
@@ -499,10 +540,10 @@ def test_sampled_plans_keep_their_budget_on_the_grid(split, epsilon, sampled):
 @pytest.mark.parametrize(
     ("epsilon", "delta", "shown"),
     [
-        (3.00004, 1e-6, "(3.0001, 1e-06)"),
-        (3.0, 1.0049e-6, "(3, 1.01e-06)"),
-        (5, 1 / 5008**2, "(5, 3.99e-08)"),
-        (0.1, 1e-9, "(0.1, 1e-09)"),
+        (3.00004, 1e-6, "(epsilon = 3.0001, delta = 1e-06)"),
+        (3.0, 1.0049e-6, "(epsilon = 3, delta = 1.01e-06)"),
+        (5, 1 / 5008**2, "(epsilon = 5, delta = 3.99e-08)"),
+        (0.1, 1e-9, "(epsilon = 0.1, delta = 1e-09)"),
     ],
 )
 def test_statements_round_up(epsilon, delta, shown):

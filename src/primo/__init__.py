@@ -12,6 +12,7 @@ from primo.errors import (
     PrimoError,
     PrivacyError,
     ReproducibleNoiseWarning,
+    WeakGuaranteeWarning,
 )
 from primo.estimators import PrimoRegressor
 from primo.fitted import Coefficients, coefficients
@@ -40,6 +41,7 @@ __all__ = [
     "Release",
     "ReproducibleNoiseWarning",
     "Signal",
+    "WeakGuaranteeWarning",
     "__version__",
     "coefficients",
     "epsilon_for",

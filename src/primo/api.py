@@ -7,10 +7,10 @@ from typing import Any
 from primo.bounds import Bounds, as_bounds
 from primo.errors import PrivacyError
 from primo.extension import extend_release
-from primo.intake import column_names, labels, numeric, random_bits, threads
+from primo.intake import column_names, labels, numeric, random_bits, same_rows, threads
 from primo.noise import check_backend
 from primo.privacy.protection import Protection
-from primo.release import Release
+from primo.release import Release, expect_release
 from primo.sources.arrays import ArraySource
 
 __all__ = ["extend"]
@@ -61,7 +61,7 @@ def extend(
     adds up, and the statement gives the (epsilon, delta) of the whole.
     """
     check_backend(backend, seeded=random_state is not None)
-    kept = release.plan.protection
+    kept = expect_release(release).plan.protection
     if protection is not None and Protection.parse(protection) is not kept:
         raise PrivacyError(
             f"protection={protection!r} was asked for, but the release to extend has {str(kept)!r}"
@@ -69,6 +69,7 @@ def extend(
     features, outcomes = numeric(X, "features"), numeric(Y, "outcomes")
     if outcomes.ndim == 1:
         outcomes = outcomes.reshape(-1, 1)
+    same_rows(len(features), len(outcomes), X, Y)
     names = column_names(X)
     if names is None and features.ndim == 2 and features.shape[1] == len(release.feature_names):
         names = list(release.feature_names)

@@ -20,7 +20,7 @@ from primo.plans import CovarianceOrigin, Plan
 from primo.privacy.budget import Budget
 from primo.privacy.protection import Protection
 from primo.privacy.sensitivity import joint_distance
-from primo.release import Release
+from primo.release import Release, expect_release
 
 __all__ = ["load_release", "save_release"]
 
@@ -35,9 +35,12 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> Path:
     Guarantee: the file holds the released numbers, the plan and the names, nothing else. (Public
     features that outnumber the rows are not stored; attach them again after loading.)
     """
+    expect_release(release)
     target = Path(path)
     if not target.parent.is_dir():
         raise InputError(f"the folder {str(target.parent)!r} does not exist; create it first")
+    if target.is_dir():
+        raise InputError(f"{str(target)!r} is a folder; give a file, for example release.npz")
     plan = dataclasses.asdict(release.plan)
     arrays: dict[str, Any] = {name: getattr(release, name) for name in _ARRAYS}
     for block in _CLIPS:
@@ -77,9 +80,9 @@ def load_release(path: str | os.PathLike[str]) -> Release:
             arrays = {name: file[name] for name in file.files if name != "manifest"}
     except FileNotFoundError:
         raise InputError(f"there is no release at {str(path)!r}") from None
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, TypeError, ValueError, KeyError, zipfile.BadZipFile):
         raise InputError(
-            f"{str(path)!r} is not a release, or is damaged ({type(error).__name__})"
+            f"{str(path)!r} is not a file that primo.save_release wrote, or is damaged"
         ) from None
     try:
         return _release(manifest, arrays)

@@ -110,7 +110,7 @@ class Bounds:
                 pair = np.broadcast_arrays(np.atleast_1d(lower), np.atleast_1d(upper))
                 raise BoundsError(
                     f"lower={pair[0][where]:g} is not below upper={pair[1][where]:g}"
-                    f" (column {where})"
+                    + (f" (column {where})" if len(pair[0]) > 1 else "")
                 )
         if self.centre is not None:
             _numbers("centre", self.centre)
@@ -168,20 +168,28 @@ class Bounds:
             scale = _per_column(1.0 if self.scale is None else self.scale, width, block, "scale")
             box, longest = False, np.inf
         norm = longest if self.norm is None else min(float(self.norm), longest)
-        return Clip(centre=centre, scale=scale, norm=norm, box=box)
+        try:
+            return Clip(centre=centre, scale=scale, norm=norm, box=box)
+        except BoundsError as error:
+            raise BoundsError(f"bounds of the {block}: {error}") from None
 
 
 def as_bounds(value: Any, block: str) -> Bounds:
     """Accept the short forms: a number is a row norm, a pair is a range."""
     if isinstance(value, Bounds):
         return value
-    if isinstance(value, tuple | list) and len(value) == 2:
-        return Bounds(lower=value[0], upper=value[1])
-    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-        return Bounds(norm=float(value))
+    try:
+        if isinstance(value, tuple | list) and len(value) == 2:
+            return Bounds(lower=value[0], upper=value[1])
+        if isinstance(value, int | float | np.integer | np.floating) and not isinstance(
+            value, bool
+        ):
+            return Bounds(norm=float(value))
+    except BoundsError as error:
+        raise BoundsError(f"{block}_bounds: {error}") from None
     raise BoundsError(
-        f"{block}_bounds={value!r} is not understood; give a number (row norm), a pair "
-        "(lower, upper) or primo.Bounds(...)"
+        f"{block}_bounds={value!r} is not understood; give a number (row norm), a pair (lower, upper), "
+        "per column a pair of lists ([0, 0, ...], [2, 2, ...]), or primo.Bounds(...)"
     )
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "PrimoError",
     "PrivacyError",
     "ReproducibleNoiseWarning",
+    "WeakGuaranteeWarning",
 ]
 
 
@@ -34,6 +35,10 @@ class PrivacyError(PrimoError, ValueError):
 
 class BoundsError(PrivacyError):
     """A private block of data has no usable public bounds."""
+
+
+class WeakGuaranteeWarning(UserWarning):
+    """The budget asked for protects much less than it seems to."""
 
 
 class ReproducibleNoiseWarning(UserWarning):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from primo.errors import InputError, PrivacyError
@@ -20,6 +20,7 @@ from primo.intake import (
     numeric,
     random_bits,
     reference_covariance,
+    same_rows,
     threads,
 )
 from primo.noise import check_backend
@@ -56,9 +57,9 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     covariance_rows : int, optional
         Make the covariance from this many rows, drawn in secret (SubSampReuseCov): saves time, not
         noise. Only for ``protection="both"``.
-    public_covariance : array (d, d), optional
-        Covariance of the features (as `numpy.cov` gives it, in the data's units, about the centres of
-        `feature_bounds`) in a public reference panel. Only the association is then paid for.
+    public_covariance, public_mean : array (d, d) and (d,), optional
+        Covariance (as `numpy.cov` gives it, in the data's units) and means of the features in a public
+        reference panel. Only the association is then paid for.
     fit_intercept : bool, default True
         Whether a constant feature is part of the release. Without it predictions pass through the
         public centres of the bounds.
@@ -93,7 +94,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     release_ : Release
         All that was learned from the data; prints its privacy statement.
     estimator_ : str
-        The estimator that was used, with its parameters.
+        The estimator that was used; what "auto" chose.
     outcome_names_ : ndarray of str (l,)
 
     Notes
@@ -129,6 +130,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         calibration: str = "exact",
         covariance_rows: int | None = None,
         public_covariance: Any = None,
+        public_mean: Any = None,
         fit_intercept: bool = True,
         missing: str = "error",
         split: float | None = None,
@@ -152,6 +154,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.calibration = calibration
         self.covariance_rows = covariance_rows
         self.public_covariance = public_covariance
+        self.public_mean = public_mean
         self.fit_intercept = fit_intercept
         self.missing = missing
         self.split = split
@@ -183,6 +186,9 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         }
         # Everything that can be refused is refused before a row is read and budget spent.
         check_estimation(**how)
+        for name in ("fit_intercept", "verbose", "score_public_rows"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise InputError(f"{name}={getattr(self, name)!r} must be True or False")
         workers = threads(self.n_jobs)
         check_backend(self.backend, seeded=self.random_state is not None)
         outcome_names = column_names(y)
@@ -191,12 +197,13 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "PrimoRegressor requires y to be passed, but the target y is None; "
                 "pass the outcomes as the second argument"
             )
+        column_names(X)  # refuses a name that means two columns
         features = check_array(numeric(X, "features"), ensure_all_finite=False, input_name="X")
         validate_data(self, X, skip_check_array=True)  # names and number of columns
         outcomes = check_array(
             numeric(y, "outcomes"), ensure_2d=False, ensure_all_finite=False, input_name="y"
         )
-        check_consistent_length(features, outcomes)
+        same_rows(len(features), len(outcomes), X, y)
         single = outcomes.ndim == 1
         outcomes = outcomes.reshape(len(outcomes), -1)
         d, l = features.shape[1], outcomes.shape[1]
@@ -233,7 +240,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             source,
             plan,
             bits=random_bits(self.random_state),
-            covariance=reference_covariance(self.public_covariance, plan),
+            covariance=reference_covariance(self.public_covariance, self.public_mean, plan),
             backend=self.backend,
             workers=workers,
             show_progress=self.verbose,
@@ -248,8 +255,11 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return predicted outcomes, (n, l) or (n,) as `fit` was given them."""
         check_is_fitted(self)
-        features = check_array(numeric(X, "features"), dtype=np.float64, input_name="X")
+        array = numeric(X, "features")
         validate_data(self, X, reset=False, skip_check_array=True)  # names and number of columns
+        if self.missing == "centre":
+            array = np.where(np.isfinite(array), array, self.release_.plan.features.centre)
+        features = check_array(array, dtype=np.float64, input_name="X")
         return np.asarray(features @ self.coef_.T + self.intercept_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -21,7 +21,7 @@ from primo.estimate.reuse_cov import (
 from primo.mechanisms.projection import works_on_projected
 from primo.plans import CovarianceOrigin
 from primo.privacy.budget import is_number
-from primo.release import Release
+from primo.release import Release, expect_release
 
 __all__ = ["Coefficients", "centred_moments", "check_estimation", "coefficients"]
 
@@ -75,7 +75,7 @@ def coefficients(
     the same release.
     Cost: O(d³ + d²l).
     """
-    plan = release.plan
+    plan = expect_release(release).plan
     check_estimation(
         estimator=estimator,
         ridge_lambda=ridge_lambda,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "numeric",
     "random_bits",
     "reference_covariance",
+    "same_rows",
     "threads",
 ]
 
@@ -36,19 +38,55 @@ def numeric(table: Any, block: str) -> NDArray[Any]:
     """
     if scipy.sparse.issparse(table):
         raise NotNumericError(f"the {block} are a sparse matrix; make them dense with .toarray()")
-    array = _quietly(lambda: np.asarray(table))
+    if hasattr(table, "collect") and not hasattr(table, "__array__"):
+        raise NotNumericError(f"the {block} are a lazy frame; call .collect() first")
+    array = _quietly(lambda: _as_array(table))
     if array is not None and array.dtype.kind in "OUS":
         array = _quietly(lambda: _as_floats(table))
     if array is None:
         raise NotNumericError(
             f"the {block} contain something that is not a number (every argument must be a number, or "
-            "a string that spells a number). Convert or drop that column; which one it is stays private"
+            "a string that spells a number). Convert or drop that column, for example code genotypes "
+            "as 0, 1, 2; the cell itself stays private"
         )
     if array.dtype.kind == "c":
         raise InputError(f"Complex data not supported: the {block} must be real numbers")
     if array.dtype.kind not in "biuf":
         raise NotNumericError(f"the {block} have dtype {array.dtype}; give numbers")
+    if array.ndim != 2 and not (block == "outcomes" and array.ndim == 1):
+        raise InputError(
+            f"Expected 2D array, got {array.ndim}D array instead: the {block} must be a table of rows "
+            "and columns. Reshape your data, for example X[:, [0]] or X.reshape(-1, 1)"
+        )
     return array
+
+
+def same_rows(n: int, m: int, features: Any, outcomes: Any) -> None:
+    """Refuse tables of n and m rows that do not belong together, as far as their labels show."""
+    if n != m:
+        raise InputError(
+            f"inconsistent numbers of rows: the features have {n} and the outcomes {m}; people are "
+            "rows, in the same order in both"
+        )
+    left, right = getattr(features, "index", None), getattr(outcomes, "index", None)
+    if _in_another_order(left, right):
+        raise InputError(
+            "the rows of features and outcomes carry the same labels in another order; align them "
+            "first, for example y = y.loc[X.index]"
+        )
+
+
+def _in_another_order(left: Any, right: Any) -> bool:
+    """Whether two pandas indexes hold the same labels, but not at the same places."""
+    if not (hasattr(left, "equals") and hasattr(right, "equals")) or left.equals(right):
+        return False
+    return bool(left.sort_values().equals(right.sort_values()))
+
+
+def _as_array(table: Any) -> NDArray[Any]:
+    if isinstance(table, np.ma.MaskedArray):  # a mask means missing; plain conversion drops it
+        return np.asarray(np.ma.filled(table.astype(np.float64), np.nan))
+    return np.asarray(table)
 
 
 def _quietly(convert: Callable[[], NDArray[Any]]) -> NDArray[Any] | None:
@@ -72,34 +110,56 @@ def block_bounds(value: Any, block: str, rows: NDArray[Any], private: bool) -> B
     return None if private else Bounds.from_public(rows)
 
 
-def reference_covariance(covariance: Any, plan: Plan) -> NDArray[np.float64] | None:
-    """Turn a panel's covariance matrix into sums over the plan's rows, in scaled units.
-
-    The features' means are taken to be the public centres of their bounds.
-    """
+def reference_covariance(covariance: Any, mean: Any, plan: Plan) -> NDArray[np.float64] | None:
+    """Turn a panel's covariance and mean into sums over the plan's rows, in scaled units."""
     if covariance is None:
+        if mean is not None:
+            raise InputError("public_mean belongs to public_covariance; give both or neither")
         return None
-    try:
-        matrix = np.asarray(covariance, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("public_covariance is not a matrix of numbers") from None
-    if matrix.shape != (plan.d, plan.d):
+    if mean is None:
         raise InputError(
-            f"public_covariance has shape {matrix.shape}; {plan.d} features need "
-            f"({plan.d}, {plan.d})"
+            "public_covariance needs public_mean, the means of the same panel: "
+            "public_covariance=numpy.cov(panel.T), public_mean=panel.mean(axis=0)"
+        )
+    d, scale = plan.d, plan.features.scale
+    matrix, centre = (_public_numbers(value) for value in (covariance, mean))
+    if matrix is None or matrix.shape != (d, d) or centre is None or centre.shape != (d,):
+        raise InputError(
+            f"{d} features need a public_covariance of finite numbers of shape ({d}, {d}) and a "
+            f"public_mean of shape ({d},)"
         )
     largest = float(np.abs(matrix).max(initial=0.0))
-    if not np.isfinite(largest) or np.abs(matrix - matrix.T).max() > 1e-8 * largest:
-        raise InputError("public_covariance must be finite and symmetric")
+    if np.abs(matrix - matrix.T).max() > 1e-8 * largest:
+        raise InputError("public_covariance must be symmetric")
     if np.linalg.eigvalsh(matrix)[0] < -1e-8 * largest:
         raise InputError("public_covariance has a negative eigenvalue, so it is no covariance")
-    scaled = plan.n * matrix / np.outer(plan.features.scale, plan.features.scale)
+    wide = np.flatnonzero(np.diagonal(matrix) > scale**2 * (1 + 1e-6))
+    if plan.features.box and len(wide):
+        i = int(wide[0])
+        raise InputError(
+            f"public_covariance gives feature {i} a variance of {matrix[i, i]:g}, more than its range "
+            f"allows ({scale[i] ** 2:g}); is it a correlation (LD) matrix, or in other units?"
+        )
+    if np.allclose(np.diagonal(matrix), 1.0):
+        warnings.warn(
+            "public_covariance has ones on its diagonal. A correlation (LD) matrix only serves if the "
+            "features were standardised in the same way; otherwise give the covariance",
+            stacklevel=4,
+        )
+    offset = (centre - plan.features.centre) / scale
+    scaled = plan.n * (matrix / np.outer(scale, scale) + np.outer(offset, offset))
     if not plan.intercept:
-        return scaled
-    extended = np.zeros((plan.width, plan.width))
+        return np.asarray(scaled)
+    extended = np.empty((plan.width, plan.width))
     extended[:-1, :-1] = scaled
+    extended[-1, :-1] = extended[:-1, -1] = plan.n * plan.constant * offset
     extended[-1, -1] = plan.n * plan.constant**2
     return extended
+
+
+def _public_numbers(value: Any) -> NDArray[np.float64] | None:
+    array = _quietly(lambda: np.asarray(value, dtype=np.float64))
+    return array if array is not None and np.isfinite(array).all() else None
 
 
 def random_bits(random_state: Any) -> RandomBits:
@@ -125,7 +185,11 @@ def column_names(table: Any) -> list[str] | None:
     """Column names of a data frame or series, if it has any."""
     columns = getattr(table, "columns", None)
     if columns is not None:
-        return [str(name) for name in columns]
+        names = [str(name) for name in columns]
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+        if twice is not None:
+            raise InputError(f"column {twice!r} appears more than once; rename the columns")
+        return names
     name = getattr(table, "name", None)
     return [str(name)] if name is not None and np.ndim(table) == 1 else None
 

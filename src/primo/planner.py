@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 from primo.bounds import Bounds, missing_bounds
-from primo.errors import BoundsError, InputError
+from primo.errors import BoundsError, InputError, WeakGuaranteeWarning
 from primo.grid import SMALLEST_VARIANCE_BITS, Grid, joint_grid, make_grid
 from primo.plans import CovarianceOrigin, Plan
-from primo.privacy.budget import Budget, is_whole
+from primo.privacy.budget import Budget, is_number, is_whole
 from primo.privacy.calibration import epsilon_with_margin, lattice_margin, mu_of, split_ratio
 from primo.privacy.paper import PaperAlgorithm, paper_scales
 from primo.privacy.protection import Protection
@@ -73,8 +74,15 @@ def make_plan(
     protection = Protection.parse(protection)
     budget = Budget(epsilon=epsilon, delta=delta)
     for name, value in (("n", n), ("d", d), ("l", l)):
-        if value < 1:
-            raise InputError(f"{name}={value} must be at least 1")
+        if not is_whole(value) or value < 1:
+            raise InputError(f"{name}={value!r} must be a whole number, at least 1")
+    if budget.delta > 1 / n and n > 1:
+        warnings.warn(
+            f"delta={budget.delta:g} is above 1/n={1 / n:.3g}: a mechanism that publishes one person's "
+            "row in the clear could satisfy it. Choose delta below 1/n, for example 1/n**2",
+            WeakGuaranteeWarning,
+            stacklevel=3,
+        )
     _check_choices(
         protection,
         split=split,
@@ -303,7 +311,7 @@ def _check_choices(
     ):
         if value not in choices:
             raise InputError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}")
-    if split is not None and not 0.001 <= split <= 2:
+    if split is not None and not (is_number(split) and 0.001 <= split <= 2):
         raise InputError(
             f"split={split!r} must lie between 0.001 and 2: at 2 the covariance already costs "
             "nothing, above it the association would only get noisier"
@@ -316,6 +324,11 @@ def _check_choices(
         )
     if sampled is not None and protection is not Protection.BOTH:
         raise InputError(f'covariance_rows={sampled!r} belongs to protection="both"; leave it out')
+    if reference_covariance and not protection.features_private:
+        raise InputError(
+            f"the features are public under protection={str(protection)!r}, so their own covariance is "
+            "used; leave public_covariance out"
+        )
     if sampled is not None and reference_covariance:
         raise InputError("a covariance from a reference panel is not sampled from the rows")
     if reference_covariance and calibration != "exact":

@@ -6,16 +6,18 @@ import math
 import textwrap
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from primo.bounds import Clip
+from primo.errors import InputError
 from primo.estimate.rowspace import RowSpace
 from primo.mechanisms.projection import Projected
 from primo.plans import CovarianceOrigin, Plan
 
-__all__ = ["PublicFeatures", "Release"]
+__all__ = ["PublicFeatures", "Release", "expect_release"]
 
 Matrix = NDArray[np.float64]
 
@@ -82,7 +84,7 @@ class Release:
                     "Together",
                     f"with the earlier releases of the same rows that this one extends: "
                     f"{_pair(plan.total_epsilon, plan.budget.delta)}-differential privacy, "
-                    f"{_up(plan.total_mu, 4)}-GDP",
+                    f"mu = {_up(plan.total_mu, 4)}",
                 )
             )
         status = "noise from a cryptographic generator; may be published"
@@ -97,11 +99,11 @@ class Release:
 
     def _guarantee(self) -> str:
         plan = self.plan
-        mu = f"{_up(plan.mu, 4)}-GDP" + (" even if the sample were known" if plan.sampled else "")
+        mu = f"mu = {_up(plan.mu, 4)}" + (" even if the sample were known" if plan.sampled else "")
         return (
             f"{_pair(plan.epsilon, plan.budget.delta)}-differential privacy for all outcomes "
-            f"together; {mu}. Whoever sees the release, whatever else they know, can hardly tell "
-            "whether any one row was replaced by another"
+            f"together ({mu} of Gaussian DP). Whoever sees the release, whatever else they know, can "
+            "hardly tell whether any one row was replaced by another"
         )
 
     def _public(self) -> str:
@@ -134,6 +136,16 @@ class Release:
         )
 
 
+def expect_release(value: Any) -> Release:
+    """Return a release, or say where to find one."""
+    if not isinstance(value, Release):
+        raise InputError(
+            f"expected a release, got {type(value).__name__}; pass model.release_ of a fitted model, or "
+            "primo.load_release(path)"
+        )
+    return value
+
+
 def _up(value: float, digits: int) -> str:
     """Write a privacy loss with so many digits, rounded up: a statement never flatters."""
     exact = Decimal(value)
@@ -147,7 +159,7 @@ def _up(value: float, digits: int) -> str:
 
 
 def _pair(epsilon: float, delta: float) -> str:
-    return f"({_up(epsilon, 5)}, {_up(delta, 3)})"
+    return f"(epsilon = {_up(epsilon, 5)}, delta = {_up(delta, 3)})"
 
 
 def _count(number: int, thing: str) -> str:

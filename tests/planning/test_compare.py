@@ -22,7 +22,7 @@ PUBLIC = {"n": 5000, "d": 10, "l": 120, "epsilon": 3.0}
 
 NUMBERS = {"n", "d", "l", "epsilon", "delta", "protection", "feature_bounds", "outcome_bounds"}
 CHOICES = {"signal", "estimators", "intercept", "association", "estimator", "target_r2", "made"}
-OTHER = {"settings", "name", "value"}  # of make_plan; of `whole`
+OTHER = {"settings", "name", "value", "outcome_sd"}  # of make_plan; of `whole`
 
 
 @pytest.mark.parametrize("module", [planning, inverse])
@@ -223,3 +223,32 @@ def test_bad_numbers_are_named(bad, message):
 def test_signals_can_be_stated():
     strong = plan(**PUBLIC, protection="both", signal=Signal(r2=0.6)).recommended
     assert strong.predicted_r2 > plan(**PUBLIC, protection="both").recommended.predicted_r2 + 0.1
+
+
+def test_loose_bounds_cost_what_the_fit_will_show():
+    """Outcomes of standard deviation 1 in a range of ±6: the range is far too wide."""
+    asked = {"n": 20_000, "d": 20, "l": 200, "epsilon": 1, "protection": "both"}
+    loose = plan(**asked, outcome_bounds=(-6, 6), outcome_sd=1)
+    tight = plan(**asked, outcome_bounds=Bounds(lower=-6, upper=6, norm=2.9), outcome_sd=1)
+    assert loose.recommended.predicted_r2 < 0.12 < 0.2 < tight.recommended.predicted_r2
+    assert loose.outcome_sd == pytest.approx(1)
+    assert "standard deviation of 1 in" in " ".join(str(loose).split())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"estimators": []}, "must be a list"),
+        ({"estimators": "ridge"}, "must be a list"),
+        ({"outcome_sd": -1}, "outcome_sd=-1"),
+        ({"n": 1}, "n=1"),
+    ],
+)
+def test_more_bad_requests(changes, message):
+    with pytest.raises(InputError, match=message):
+        plan(**{**PUBLIC, **changes})
+
+
+def test_projection_is_not_offered_where_fit_refuses_it():
+    made = plan(n=40, d=100, l=2, epsilon=5, protection="outcomes")
+    assert {v.association for v in made.variants} == {"gauss"}

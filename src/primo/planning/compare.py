@@ -12,6 +12,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from primo.bounds import Bounds, as_bounds
 from primo.errors import InputError
 from primo.planner import make_plan
@@ -47,6 +49,7 @@ def plan(
     feature_bounds: Bounds | float | tuple[Any, Any] | None = None,
     outcome_bounds: Bounds | float | tuple[Any, Any] | None = None,
     signal: Signal | None = None,
+    outcome_sd: float | None = None,
     estimators: Sequence[str] = COMPARED,
     intercept: bool = True,
 ) -> PlanTable:
@@ -65,6 +68,9 @@ def plan(
         on how well bounds fit, which is part of `signal`. A row norm of 1 if None.
     signal
         What is assumed of the data.
+    outcome_sd
+        Typical standard deviation of an outcome, in its own units. With `outcome_bounds` it says how
+        well those bounds fit, in place of ``signal.outcome_spread``.
     estimators
         Which to compare.
     intercept
@@ -75,6 +81,8 @@ def plan(
     PlanTable
         Deterministic. Nothing in it depends on data, so it may be published and costs no privacy.
     """
+    if isinstance(estimators, str) or not estimators:
+        raise InputError(f'estimators={estimators!r} must be a list, for example ["auto", "ridge"]')
     assumed = as_signal(signal)
     protections = tuple(Protection) if protection is None else (Protection.parse(protection),)
     plans = [
@@ -91,9 +99,15 @@ def plan(
         )
         for kind in protections
     ]
+    first = plans[0]
+    if outcome_sd is not None:
+        assumed = _with_outcome_sd(assumed, first, outcome_sd)
     variants: list[Variant] = []
     for made in plans:
-        for association in associations_for(made.protection):
+        wide = (
+            made.covariance_origin is CovarianceOrigin.ROW_SPACE
+        )  # projection is not offered there
+        for association in ("gauss",) if wide else associations_for(made.protection):
             predictions = predict_all(
                 made, association=association, estimators=estimators, signal=assumed
             )
@@ -102,7 +116,6 @@ def plan(
                 _variant(made, association, name, found, prediction)
                 for name, prediction in zip(estimators, predictions, strict=True)
             ]
-    first = plans[0]
     return PlanTable(
         n=first.n,
         d=first.d,
@@ -111,7 +124,22 @@ def plan(
         delta=first.budget.delta,
         signal=assumed,
         variants=tuple(variants),
+        outcome_sd=None if outcome_bounds is None else _typical_sd(first, assumed),
     )
+
+
+def _typical_sd(made: Plan, signal: Signal) -> float:
+    """Return the standard deviation of an outcome, in its own units, that an assumption implies."""
+    typical = math.sqrt(signal.outcome_share(made.l) / made.l) * made.outcomes.norm
+    return float(np.median(made.outcomes.scale)) * typical
+
+
+def _with_outcome_sd(signal: Signal, made: Plan, outcome_sd: float) -> Signal:
+    if not is_number(outcome_sd) or not outcome_sd > 0:
+        raise InputError(f"outcome_sd={outcome_sd!r} must be a positive number")
+    # The spread is quadratic in the standard deviation, and at most 1: longer rows are cut.
+    ratio = outcome_sd / _typical_sd(made, dataclasses.replace(signal, outcome_spread=1.0))
+    return dataclasses.replace(signal, outcome_spread=min(1.0, ratio**2))
 
 
 def public_plan(
@@ -128,6 +156,8 @@ def public_plan(
 ) -> Plan:
     """Make the plan of a release that may never be made: delta 1/n² and norms of 1 if not given."""
     n, d, l = whole("n", n), whole("d", d), whole("l", l)
+    if delta is None and n < 2:
+        raise InputError(f"n={n} is too few rows to plan for; delta=1/n**2 needs at least 2")
     return make_plan(
         n=n,
         d=d,

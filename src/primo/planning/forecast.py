@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from primo.mechanisms.projection import works_on_projected
 from primo.planning.assumptions import Signal, as_signal
 from primo.planning.simulate import draw, expected_ols
 from primo.planning.theory import check_association
-from primo.plans import Plan
+from primo.plans import CovarianceOrigin, Plan
 from primo.privacy.protection import Protection
 
 __all__ = ["Prediction", "predict", "predict_all"]
@@ -31,6 +31,7 @@ __all__ = ["Prediction", "predict", "predict_all"]
 MOST_OUTCOMES = 200  # simulated; more are represented by these
 MOST_REPEATS = 24
 FEWEST_REPEATS = 4
+LARGE = 200  # features, beyond which two repeats are enough
 _SEED = 20_231_107
 
 
@@ -69,7 +70,11 @@ def predict_all(
     simulated = min(plan.l, MOST_OUTCOMES)
     if plan.protection is Protection.FEATURES and plan.full_outcome_moments:
         simulated = plan.l  # two-sided filters of exact YᵀY: no part of it stands for the whole
+    if plan.covariance_origin is CovarianceOrigin.ROW_SPACE and signal.eigenvalues is None:
+        plan = replace(plan, d=plan.n)  # only the row space of public features matters
     repeats = min(MOST_REPEATS, max(FEWEST_REPEATS, math.ceil(4 * MOST_REPEATS / simulated)))
+    if plan.d > LARGE:  # every direction is a draw of its own, and each repeat costs d³
+        repeats = 2
     scores = np.empty((repeats, len(estimators)))
     ols = np.empty(repeats)
     for repeat in range(repeats):

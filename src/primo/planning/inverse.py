@@ -37,7 +37,10 @@ def epsilon_for(
     signal: Signal | None = None,
     intercept: bool = True,
 ) -> float:
-    """Return the least epsilon, to 1 %, at which R² is predicted to reach the target."""
+    """Return the least epsilon, to 1 %, at which R² is predicted to reach the target.
+
+    The prediction is that of `primo.plan` under the same `signal`, with bounds that fit well.
+    """
     target = _Target(target_r2, delta, protection, association, estimator, signal, intercept)
     low, high = _EPSILONS
     if (top := target.r2(n=n, d=d, l=l, epsilon=high)) < target_r2:

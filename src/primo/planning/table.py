@@ -53,6 +53,7 @@ class PlanTable:
     delta: float
     signal: Signal
     variants: tuple[Variant, ...]  # the strongest protection first
+    outcome_sd: float | None = None  # what the assumption means in the units of the outcome bounds
 
     @property
     def recommended(self) -> Variant:
@@ -105,15 +106,25 @@ class PlanTable:
     def _head(self) -> list[str]:
         signal = self.signal
         return [
-            f"Plan for {self.n:,} rows, {self.d:,} features, {self.l:,} outcomes; "
+            f"Plan for {_count(self.n, 'row')}, {_count(self.d, 'feature')}, "
+            f"{_count(self.l, 'outcome')}; "
             f"epsilon {self.epsilon:g}, delta {self.delta:.3g}. No data was read.",
             *_wrap(
                 f"Assumed: the features explain {signal.r2:.0%} of the outcomes' variance; a typical "
                 f"row of features has {signal.feature_spread:.0%} of the squared length its bound "
                 f"allows, a row of outcomes {signal.outcome_share(self.l):.0%}. If that is not so, "
                 "the prediction is not either: state your own with signal=Signal(...)."
+                + self._in_units()
             ),
         ]
+
+    def _in_units(self) -> str:
+        if self.outcome_sd is None:
+            return " Tight bounds are assumed; give yours, and outcome_sd=, to see what they cost."
+        return (
+            f" With these outcome bounds that is a typical standard deviation of {self.outcome_sd:.3g} "
+            "in the outcomes' own units; if yours is another, pass outcome_sd=."
+        )
 
     def _table(self) -> list[str]:
         best = {protection: self.best(protection) for protection in self.protections}
@@ -182,6 +193,10 @@ class PlanTable:
                 + (" The bound promises nothing here." * found.trivial)
             )
         return lines
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'s' * (number > 1)}"
 
 
 def _wrap(text: str) -> list[str]:

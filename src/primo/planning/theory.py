@@ -1,7 +1,7 @@
 """The paper's error bounds and its Table 1, as functions of public numbers.
 
 Rates without their constants and logarithms (the paper's Õ): they say how error grows, not how large
-it is. `planning.forecast` predicts the size. Error is excess mean squared error, an average over rows and
+it is. `forecast` predicts the size. Error is excess mean squared error, an average over rows and
 outcomes; `feature_norm` bounds a row of features, `outcome_bound` one outcome of one row (b∞; the paper
 writes ‖Y‖), `coefficient_norm` is the root mean squared norm of the coefficients of an outcome (‖ŵ‖).
 
@@ -159,6 +159,8 @@ def associations_for(protection: Protection) -> tuple[str, ...]:
 
 def check_association(association: str, protection: Protection) -> None:
     """Refuse a mechanism that does not serve a protection."""
+    if association not in ("gauss", "projection"):
+        raise InputError(f'association={association!r} is unknown; choose "gauss" or "projection"')
     if association not in associations_for(protection):
         choices = " or ".join(f'"{a}"' for a in associations_for(protection))
         raise InputError(

@@ -37,7 +37,7 @@ class Budget:
         """Refuse what is not a number or not a privacy guarantee."""
         for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
             if not is_number(value) or not math.isfinite(value):
-                raise InputError(f"{name}={value!r} is not a finite number")
+                raise InputError(f"{name}={value!r} is not a finite number (write 5, not '5')")
         if not _SMALLEST_EPSILON <= self.epsilon <= _LARGEST_EPSILON:
             raise InputError(
                 f"epsilon={self.epsilon!r} must lie between {_SMALLEST_EPSILON} and "
