@@ -22,12 +22,15 @@ from primo.mechanisms.projection import works_on_projected
 from primo.plans import CovarianceOrigin
 from primo.privacy.budget import is_number
 from primo.release import Release, expect_release
+from primo.threads import blas_threads
 
 __all__ = ["Coefficients", "centred_moments", "check_estimation", "coefficients"]
 
 LAMBDA_RULES = ("theorem", "adassp")
 
 Matrix = NDArray[np.float64]
+
+_FEW = 128  # features, below which several BLAS threads cost more than they bring
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,13 +78,24 @@ def coefficients(
     the same release.
     Cost: O(d³ + d²l).
     """
-    plan = expect_release(release).plan
     check_estimation(
         estimator=estimator,
         ridge_lambda=ridge_lambda,
         coefficient_norm=coefficient_norm,
         solver=solver,
     )
+    with blas_threads(1 if expect_release(release).plan.d < _FEW else None):
+        return _coefficients(release, estimator, ridge_lambda, coefficient_norm, solver)
+
+
+def _coefficients(
+    release: Release,
+    estimator: str,
+    ridge_lambda: float | str | None,
+    coefficient_norm: float | None,
+    solver: str,
+) -> Coefficients:
+    plan = release.plan
     moments, feature_means, outcome_means = centred_moments(_for_estimator(release, estimator))
     if isinstance(ridge_lambda, str):
         ridge_lambda = _rule(ridge_lambda, release, moments, coefficient_norm)

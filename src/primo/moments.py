@@ -18,18 +18,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from primo.errors import InputError
 from primo.plans import CovarianceOrigin, Plan
 from primo.sources.base import Block, Source
+from primo.threads import blas_threads
 
 __all__ = ["Moments", "fold"]
 
 Integers = NDArray[np.int64]
 
-#: Bytes of quantised rows in flight per thread; small enough for the cache.
-_BLOCK_BYTES = 2**22
+#: Bytes of quantised rows in flight per thread: in the cache, and few enough calls not to count.
+_BLOCK_BYTES = 2**23
 
 Progress = Callable[[int], None]  # called with the number of rows done since the last call
 
@@ -102,7 +102,7 @@ def fold(
 
     done = 0
     # One BLAS thread per worker: blocks are the unit of parallel work.
-    with threadpool_limits(limits=1 if workers > 1 else None, user_api="blas"):
+    with blas_threads(1 if workers > 1 else None):
         for count in _in_order(work, placed(), workers):
             done += count
             if progress is not None:

@@ -8,7 +8,6 @@ odd a row is, what is counted of it lies in the ball.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,62 +47,51 @@ class Quantiser:
 
         Guarantee: every row of `out` holds integers and has squared norm at most `radius_squared`,
         whatever the row holds; or InputError, which names no value, if it is not finite.
-        Cost: about five passes over the block, so hand it blocks that fit the cache.
+        Cost: one pass over the rows and three over their integer form.
         """
         z = out[:, : self.clip.width]
+        limit = self.radius_squared - (self.constant or 0) ** 2
         # A warning would depend on private values, and every case it could mean is dealt with.
         with np.errstate(all="ignore"):
-            self._quantise(rows, z)
+            self._scale(rows, z)
+            if self.clip.box:
+                # Cutting would hide infinity, so rows that are not finite are found before.
+                self._repair(rows, z, np.flatnonzero(~np.isfinite(_squares(z))))
+                np.clip(z, -1.0 / self.step, 1.0 / self.step, out=z)
+            np.trunc(z, out=z)
+            # Sums of squares of integers below 2**53 are exact in float64, in any order. What is not
+            # *shown* to be inside counts as outside, so NaN cannot slip through.
+            lengths = _squares(z)
+            over = np.flatnonzero(~(lengths <= limit))
+            if len(over):
+                self._repair(rows, z, over[~np.isfinite(lengths[over])])
+                self._shorten(z, over, limit)
         if self.constant is not None:
             out[:, -1] = self.constant
 
-    def _quantise(self, rows: NDArray[Any], z: Matrix) -> None:
-        values = self._scaled(rows, z)
-        # A norm that is not finite is how missing values and numbers near 1e308 are found.
-        squares = _squares(values)
-        if not np.isfinite(squares).all():
-            z[...] = values
-            values = z
-            self._repair(rows, z, ~np.isfinite(squares))
-            squares = _squares(z)
-        if self.clip.box:
-            np.clip(values, -1.0, 1.0, out=z)
-            values = z
-            squares = _squares(z)
-        self._to_grid(values, squares, z)
-
-    def _scaled(self, rows: NDArray[Any], z: Matrix) -> Matrix:
-        """Rows in scaled units: the rows themselves where nothing has to be done, else `z`."""
-        if not self.clip.is_plain:
+    def _scale(self, rows: NDArray[Any], z: Matrix) -> None:
+        """Write rows in grid steps into `z`; the only time that the caller's array is read."""
+        if self.clip.is_plain:
+            np.multiply(rows, 1.0 / self.step, out=z)
+        else:
             np.subtract(rows, self.clip.centre, out=z)
-            np.multiply(z, 1.0 / self.clip.scale, out=z)
-            return z
-        if rows.dtype == np.float64:
-            return rows
-        z[...] = rows
-        return z
+            np.multiply(z, 1.0 / self.clip.scale / self.step, out=z)
 
-    def _to_grid(self, values: Matrix, squares: NDArray[np.float64], z: Matrix) -> None:
-        """Shorten rows to the norm, round toward zero, and check the norm in integers."""
-        shorten = self.clip.norm / np.maximum(np.sqrt(squares), self.clip.norm)
-        np.multiply(values, (shorten / self.step)[:, None], out=z)
-        np.trunc(z, out=z)
-        limit = self.radius_squared - (self.constant or 0) ** 2
-        # Sums of squares of integers below 2**53 are exact in float64, in any order. What is not
-        # *shown* to be inside counts as outside, so NaN cannot slip through.
-        lengths = _squares(z)
-        over = np.flatnonzero(~(lengths <= limit))
-        if len(over):
-            # Float shortening may end a hair outside, or the caller's array changed meanwhile.
-            # One step toward zero in every coordinate always shrinks, so this ends.
-            shrink = np.minimum(1.0, np.sqrt(limit / lengths[over]))
-            z[over] = np.trunc(np.nan_to_num(z[over] * shrink[:, None], posinf=0.0, neginf=0.0))
-            while len(over := over[_squares(z[over]) > limit]):
-                z[over] -= np.sign(z[over])
+    @staticmethod
+    def _shorten(z: Matrix, over: NDArray[np.intp], limit: int) -> None:
+        """Shorten rows to the norm, and check in integers that they are within it."""
+        rows = np.nan_to_num(z[over], posinf=0.0, neginf=0.0)  # repaired already; never trust it
+        shrink = np.minimum(1.0, np.sqrt(limit / _squares(rows)))
+        rows = np.trunc(rows * shrink[:, None])
+        # Floats may end a hair outside. One step toward zero in every coordinate always shrinks, so
+        # this ends.
+        while len(outside := np.flatnonzero(~(_squares(rows) <= limit))):
+            rows[outside] -= np.sign(rows[outside])
+        z[over] = rows
 
-    def _repair(self, rows: NDArray[Any], z: Matrix, suspect: NDArray[np.bool_]) -> None:
+    def _repair(self, rows: NDArray[Any], z: Matrix, suspect: NDArray[np.intp]) -> None:
         """Deal with rows whose norm is not finite: missing values, or numbers near 1e308."""
-        for i in np.flatnonzero(suspect):
+        for i in suspect:
             row = np.asarray(rows[i], dtype=np.float64)
             finite = np.isfinite(row)
             if not finite.all() and self.missing != "centre":
@@ -112,14 +100,17 @@ class Quantiser:
                     'missing="centre" to count such a value as the public centre of its column. '
                     "(Which row it is stays private)"
                 )
-            # Halving before subtracting keeps the difference of two huge numbers finite, and
-            # capping keeps the square finite; such a row is shortened to the norm in any case.
-            halves = row / 2 - self.clip.centre / 2
-            scaled = np.clip(halves / self.clip.scale, -1e150, 1e150) * 2
-            largest = np.abs(scaled[finite]).max(initial=0.0)
-            cap = 1e120 / math.sqrt(self.clip.width)
-            shrink = 1.0 if largest <= cap or self.clip.box else cap / largest
-            z[i] = np.where(finite, scaled * shrink, 0.0)
+            # Halving before subtracting keeps the difference of two huge numbers finite; dividing
+            # by the largest keeps the direction while the length is beyond float64.
+            halves = np.where(finite, row / 2 - self.clip.centre / 2, 0.0)
+            size = float(np.abs(halves).max()) or 1.0
+            direction = halves / size / self.clip.scale
+            length = min(2 * size, _FAR * self.clip.norm / float(np.abs(direction).max() or 1.0))
+            # Cut or shortened it will be in any case: this far out, only the direction matters.
+            z[i] = direction * (2 * size if self.clip.box else length) / self.step
+
+
+_FAR = 1e30  # times the norm: far outside, and finite when squared and summed
 
 
 def _squares(rows: Matrix) -> NDArray[np.float64]:
