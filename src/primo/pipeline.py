@@ -31,6 +31,8 @@ __all__ = ["make_release", "with_public_features"]
 
 Matrix = NDArray[np.float64]
 
+_MANY = 2**20  # numbers, from which a second thread for their noise pays
+
 
 def make_release(
     source: Source,
@@ -63,7 +65,7 @@ def make_release(
         bits=bits,
         covariance=covariance,
         backend=backend,
-        workers=workers or 2,
+        workers=workers or (2 if plan.width * plan.l > _MANY else 1),
     )
     if plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
         release = with_public_features(release, _arrays(source).features)
