@@ -113,6 +113,16 @@ def test_narrow_types_give_the_same_integers():
             np.testing.assert_array_equal(integers(quantise, narrow.astype(dtype)), expected)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("bounds", [Bounds(norm=2.0), Bounds(norm=2.0, centre=0.3, scale=0.7)])
+def test_narrow_floats_are_counted_in_full_precision(dtype, bounds):
+    rows = np.random.default_rng(1).normal(size=(200, 4)).astype(dtype)
+    quantise, _ = quantiser(bounds, 4)
+    np.testing.assert_array_equal(
+        integers(quantise, rows), integers(quantise, rows.astype(np.float64))
+    )
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("bounds", [Bounds(norm=2.0), Bounds(lower=-1.0, upper=3.0)])
 def test_missing_values(value, bounds):

@@ -469,6 +469,11 @@ class TestMoreFeaturesThanRows:
         again = primo.coefficients(primo.with_public_features(loaded, x[:300]))
         np.testing.assert_allclose(again.slopes.T, fitted.coef_, rtol=1e-6, atol=1e-9)
 
+    def test_a_single_row_is_refused(self):
+        x, y, _ = cohort(n=1)
+        with pytest.raises(primo.InputError, match="n=1"):
+            model(protection="outcomes", feature_bounds=None).fit(x, y)
+
     def test_projection_is_refused_with_the_reason(self):
         rng = np.random.default_rng(5)
         x, y = rng.normal(size=(20, 50)), rng.normal(size=(20, 2))

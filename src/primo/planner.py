@@ -104,6 +104,8 @@ def make_plan(
         origin = CovarianceOrigin.REFERENCE
     elif not protection.features_private and d + bool(intercept) > n:
         origin = CovarianceOrigin.ROW_SPACE
+        if n < 2:
+            raise InputError(f"n={n}: a single row of public features leaves nothing to fit")
         if association == "projection":
             raise InputError(
                 f'association="projection" is for d ≤ n; with d={d} features and n={n} rows the row '

@@ -70,9 +70,10 @@ class Quantiser:
             out[:, -1] = self.constant
 
     def _scale(self, rows: NDArray[Any], z: Matrix) -> None:
-        """Write rows in grid steps into `z`; the only time that the caller's array is read."""
+        """Write rows in grid steps into `z`; all that follows is checked on `z` alone."""
         if self.clip.is_plain:
-            np.multiply(rows, 1.0 / self.step, out=z)
+            # A float64 scalar, because a plain float would leave float32 rows in their own precision.
+            np.multiply(rows, np.float64(1.0 / self.step), out=z)
         else:
             np.subtract(rows, self.clip.centre, out=z)
             np.multiply(z, 1.0 / self.clip.scale / self.step, out=z)
