@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,14 @@ class StreamedOutcomes:
     def n(self) -> int:
         """Number of rows."""
         return len(self.features)
+
+    def ids(self) -> None:
+        """Return None: nobody is labelled."""
+        return
+
+    def part(self, start: int, stop: int) -> Self:
+        """Return the rows `start` to `stop`; their outcomes are drawn anew."""
+        return replace(self, features=self.features[start:stop], seed=self.seed + start)
 
     def blocks(self, rows: int) -> Iterator[Block]:
         """Draw every row once, at most `rows` at a time."""

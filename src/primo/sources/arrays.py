@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from numpy.typing import NDArray
 
 from primo.errors import InputError
-from primo.sources.base import Block
+from primo.sources.base import Block, Ids
 
 __all__ = ["ArraySource"]
 
@@ -52,8 +52,16 @@ class ArraySource:
         """Number of rows."""
         return len(self.features)
 
+    def ids(self) -> Ids | None:
+        """Return None: arrays do not label their rows."""
+        return None
+
     def blocks(self, rows: int) -> Iterator[Block]:
         """Yield every row once, at most `rows` at a time."""
         for start in range(0, self.n, rows):
             part = slice(start, start + rows)
             yield Block(features=self.features[part], outcomes=self.outcomes[part])
+
+    def part(self, start: int, stop: int) -> Self:
+        """Return the rows `start` to `stop` as a source of their own: views, nothing is copied."""
+        return replace(self, features=self.features[start:stop], outcomes=self.outcomes[start:stop])

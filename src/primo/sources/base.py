@@ -1,14 +1,26 @@
-"""The one protocol behind which every data format stands."""
+"""The protocols behind which every data format stands.
+
+A format implements `Columns`: some named columns of all the rows of one store. `SplitSource` and
+`PairedSource` (module `sources.paired`) make a `Source`, features beside outcomes, of one or
+two of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Block", "Source"]
+__all__ = ["Block", "Columns", "Ids", "Rows", "Source"]
+
+#: Which stored rows to read, in which order; a range where that says it, because it takes no memory.
+Rows = range | NDArray[np.intp]
+
+#: Labels of the people who own the rows, in stored order.
+Ids = NDArray[np.str_]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +35,41 @@ class Block:
         return "<Block (private)>"
 
 
-class Source(Protocol):
-    """A table of rows that can be walked once, in blocks.
+class Columns(Protocol):
+    """Named columns of numbers, one value per row, in one store (a file, an array, a frame).
 
-    Names and shape are schema and public; what `blocks` yields is private.
+    A frozen value that can be pickled: it holds paths and choices, and opens what it needs in
+    `blocks`, so that a worker elsewhere can read its share. Opening checks what can be checked
+    without reading cells (names, counts, sizes, magic bytes).
+    """
+
+    @property
+    def n(self) -> int:
+        """Number of stored rows."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, each once; schema, and public."""
+        ...
+
+    def ids(self) -> Ids | None:
+        """Return the labels of all stored rows, or None where the store has none."""
+        ...
+
+    def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
+        """Yield the stored rows `order`, in that order, as arrays of exactly `rows` (the last: fewer).
+
+        Arrays are numeric (int8 stays int8, missing values are NaN in floats), and are not written to
+        again after they were yielded. Memory is a few blocks, never the whole store.
+        """
+        ...
+
+
+class Source(Protocol):
+    """A table of rows that can be walked in blocks, features beside outcomes.
+
+    Names and shape are schema and public; what `blocks` and `ids` give is private.
     """
 
     @property
@@ -44,6 +87,14 @@ class Source(Protocol):
         """Names of the l outcomes."""
         ...
 
+    def ids(self) -> Ids | None:
+        """Return the label of each row, or None where the rows have none."""
+        ...
+
     def blocks(self, rows: int) -> Iterator[Block]:
         """Yield every row once, at most `rows` at a time."""
+        ...
+
+    def part(self, start: int, stop: int) -> Self:
+        """Return the rows `start` to `stop` as a source of their own, without reading them."""
         ...
