@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Self
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray

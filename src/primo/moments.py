@@ -70,7 +70,8 @@ def fold(
     """Read every row once and return the integer moments of the quantised rows.
 
     `sample` marks the rows that make the covariance, if the plan sub-samples it; it is as private as
-    the rows. Where the plan takes the covariance from elsewhere, none is summed.
+    the rows. Where the plan takes the covariance from elsewhere, none is summed. The source may hold
+    a part of the plan's rows only: moments of parts add up to those of the whole.
 
     Cost: one pass, O(n·d² + n·d·l) (plus n·l² for full outcome moments); memory of a few blocks and
     one set of moments per worker. The result does not depend on `workers` or `block_rows`.
@@ -107,9 +108,9 @@ def fold(
             done += count
             if progress is not None:
                 progress(count)
-    if done != plan.n:
+    if done != source.n:
         raise InputError(
-            f"the plan was made for {plan.n} rows but the source gave another number; "
+            f"the source announced {source.n} rows but gave another number; "
             "n is public and must be right before the release"
         )
     parts = [accumulators.get().total() for _ in range(workers)]

@@ -52,6 +52,11 @@ def make_release(
     fresh; nothing else that depends on private rows leaves this function.
     Cost: one pass, O(n·d² + n·d·l).
     """
+    if source.n != plan.n:
+        raise InputError(
+            f"the plan was made for {plan.n} rows but the source has {source.n}; "
+            "n is public and must be right before the release"
+        )
     sample = None
     if plan.draws_sample:
         sample = bits.subset(plan.n, plan.sampled or plan.n, label="sample")
