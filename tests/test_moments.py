@@ -148,9 +148,29 @@ def test_repr_shows_no_number():
 
 
 def test_a_source_with_another_number_of_rows_is_refused():
+    class Short(ArraySource):
+        n = 11
+
     x, y = cohort(n=10)
-    with pytest.raises(InputError, match="made for 10 rows"):
-        fold(source(x[:9], y[:9]), plan_for(x, y))
+    honest = source(x, y)
+    short = Short(
+        features=x,
+        outcomes=y,
+        feature_names=honest.feature_names,
+        outcome_names=honest.outcome_names,
+    )
+    with pytest.raises(InputError, match="announced 11 rows"):
+        fold(short, plan_for(x, y))
+
+
+def test_moments_of_parts_add_up():
+    x, y = cohort(n=100)
+    whole, plan = source(x, y), plan_for(x, y)
+    parts = [fold(whole.part(a, b), plan) for a, b in ((0, 1), (1, 64), (64, 100))]
+    total, expected = parts[0] + parts[1] + parts[2], fold(whole, plan)
+    assert total.rows == expected.rows
+    for name in ("covariance", "association", "outcome"):
+        np.testing.assert_array_equal(getattr(total, name), getattr(expected, name))
 
 
 def test_progress_counts_every_row():

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from primo.bounds import Bounds, as_bounds
 from primo.errors import PrivacyError
-from primo.extension import extend_release
+from primo.fitting import Account, Engine, prepare_extension, release_rows
 from primo.intake import column_names, labels, numeric, random_bits, same_rows, threads
 from primo.noise import check_backend
 from primo.privacy.protection import Protection
@@ -29,6 +28,8 @@ def extend(
     n_jobs: int | None = None,
     verbose: bool = False,
     random_state: Any = None,
+    account: Account | None = None,
+    client: Any = None,
 ) -> Release:
     """Release outcomes that arrived later for the same rows, using the stored covariance again.
 
@@ -46,8 +47,8 @@ def extend(
         Public bounds of the new outcomes, as for `PrimoRegressor`.
     protection
         If given, has to be that of `release`: a guard against a file that was swapped or edited.
-    backend, n_jobs, verbose, random_state
-        As for `PrimoRegressor`.
+    backend, n_jobs, verbose, random_state, account, client
+        As for `PrimoRegressor` and its `fit`.
 
     Returns
     -------
@@ -79,19 +80,17 @@ def extend(
         feature_names=labels(names, "x", features.shape[-1]),
         outcome_names=_outcome_names(release, column_names(Y), outcomes.shape[1]),
     )
-    bounds = None if outcome_bounds is None else as_bounds(outcome_bounds, "outcome")
-    if bounds is None and not release.plan.protection.outcomes_private:
-        bounds = Bounds.from_public(outcomes)
-    return extend_release(
-        release,
+    prepared = prepare_extension(
+        release, source, epsilon=epsilon, delta=delta, outcome_bounds=outcome_bounds
+    )
+    return release_rows(
         source,
-        epsilon=epsilon,
-        delta=delta,
-        outcome_bounds=bounds,
+        prepared,
         bits=random_bits(random_state),
-        backend=backend,
-        workers=threads(n_jobs),
-        show_progress=verbose,
+        engine=Engine(
+            backend=backend, workers=threads(n_jobs), client=client, show_progress=verbose
+        ),
+        account=account,
     )
 
 

@@ -6,6 +6,7 @@ to be asked for by name: `Bounds.from_public`, for a block that the protection l
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -124,11 +125,22 @@ class Bounds:
         Centre and scale become the mean and the standard deviation of each column, the norm the
         longest row. A plan refuses such bounds for a private block.
         """
-        blocks = [block[start : start + 1024] for start in range(0, len(block), 1024)]
-        centre = sum(part.sum(axis=0, dtype=np.float64) for part in blocks) / len(block)
+        return cls.from_public_blocks(
+            lambda: (block[start : start + 1024] for start in range(0, len(block), 1024))
+        )
+
+    @classmethod
+    def from_public_blocks(cls, walk: Callable[[], Iterator[NDArray[Any]]]) -> Bounds:
+        """Do as `from_public`, with rows that `walk()`, called three times, yields some at a time."""
+        rows = 0
+        centre: Any = 0.0
+        for part in walk():
+            rows += len(part)
+            centre = centre + part.sum(axis=0, dtype=np.float64)
+        centre = centre / rows
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = sum(((part - centre) ** 2).sum(axis=0) for part in blocks)
-        scale = np.sqrt(squares / len(block))
+            squares = sum(((part - centre) ** 2).sum(axis=0) for part in walk())
+        scale = np.sqrt(squares / rows)
         # A constant column carries no information; scale 1 keeps it finite. The tolerance catches
         # the rounding dust that a large constant leaves behind.
         scale = np.where(scale > 1e-12 * np.maximum(1.0, np.abs(centre)), scale, 1.0)
@@ -137,7 +149,7 @@ class Bounds:
                 "the public block contains NaN, infinite or enormous values; clean it, "
                 'or give its bounds and missing="centre"'
             )
-        longest = max(float((((part - centre) / scale) ** 2).sum(axis=1).max()) for part in blocks)
+        longest = max(float((((part - centre) / scale) ** 2).sum(axis=1).max()) for part in walk())
         norm = max(np.sqrt(longest) * (1 + 1e-12), 1e-9)
         return cls(norm=norm, centre=centre, scale=scale, from_data=True)
 

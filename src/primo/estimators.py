@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
@@ -13,21 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from primo.errors import InputError, PrivacyError
 from primo.fitted import check_estimation, coefficients
-from primo.intake import (
-    block_bounds,
-    column_names,
-    labels,
-    numeric,
-    random_bits,
-    reference_covariance,
-    same_rows,
-    threads,
-)
+from primo.fitting import Account, Engine, Settings, prepare, release_rows
+from primo.intake import column_names, labels, numeric, random_bits, same_rows, threads
 from primo.noise import check_backend
-from primo.pipeline import make_release
-from primo.planning.compare import choose_plan
-from primo.privacy.protection import Protection
 from primo.sources.arrays import ArraySource
+from primo.sources.base import Source
 
 __all__ = ["PrimoRegressor"]
 
@@ -168,15 +159,24 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.score_public_rows = score_public_rows
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, account: Account | None = None, client: Any = None
+    ) -> Self:
         """Spend the budget once and fit all outcomes.
 
         Parameters
         ----------
-        X : array-like or data frame (n, d)
-            Features, NumPy, pandas or polars.
+        X : array-like or data frame (n, d), or a source
+            Features, NumPy, pandas or polars; or an opened source (`primo.sources`), which holds the
+            outcomes too and is read block by block.
         y : array-like, series or data frame (n, l) or (n,)
-            Outcomes. (The name is scikit-learn's; in formulas they are Y.)
+            Outcomes, unless X is a source. (The name is scikit-learn's; in formulas they are Y.)
+        account : primo.Account, optional
+            A ledger that is charged before a row is read, or the fit is refused:
+            ``primo.Account(ledger=primo.open_ledger("cohort.ledger"), purpose="...")``.
+        client : optional
+            A `dask.distributed` client, the address of a scheduler, or a number of local worker
+            processes. The result does not depend on it.
         """
         how: dict[str, Any] = {
             "estimator": self.estimator,
@@ -189,8 +189,37 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         for name in ("fit_intercept", "verbose", "score_public_rows"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise InputError(f"{name}={getattr(self, name)!r} must be True or False")
-        workers = threads(self.n_jobs)
+        engine = Engine(
+            backend=self.backend,
+            workers=threads(self.n_jobs),
+            client=client,
+            show_progress=self.verbose,
+        )
         check_backend(self.backend, seeded=self.random_state is not None)
+        source, single = self._source(X, y)
+        settings = Settings(**{f.name: getattr(self, f.name) for f in fields(Settings)})
+        self.release_ = release_rows(
+            source,
+            prepare(source, settings),
+            bits=random_bits(self.random_state),
+            engine=engine,
+            account=account,
+        )
+        fitted = coefficients(self.release_, **how)
+        self.estimator_ = fitted.estimator
+        self.outcome_names_ = np.asarray(fitted.outcome_names, dtype=object)
+        self.coef_ = fitted.slopes[:, 0] if single else fitted.slopes.T
+        self.intercept_ = float(fitted.intercept[0]) if single else fitted.intercept
+        return self
+
+    def _source(self, X: Any, y: Any) -> tuple[Source, bool]:
+        """Return what was given as a source, and whether the outcomes are one-dimensional."""
+        if hasattr(X, "blocks") and hasattr(X, "outcome_names"):
+            if y is not None:
+                raise InputError("a source holds the outcomes too: fit(source), without y")
+            self.feature_names_in_ = np.asarray(X.feature_names, dtype=object)
+            self.n_features_in_ = len(X.feature_names)
+            return X, False
         outcome_names = column_names(y)
         if y is None:
             raise InputError(
@@ -206,51 +235,13 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         same_rows(len(features), len(outcomes), X, y)
         single = outcomes.ndim == 1
         outcomes = outcomes.reshape(len(outcomes), -1)
-        d, l = features.shape[1], outcomes.shape[1]
-        protection = Protection.parse(self.protection)
-        plan = choose_plan(
-            n=len(features),
-            d=d,
-            l=l,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            protection=protection,
-            feature_bounds=block_bounds(
-                self.feature_bounds, "feature", features, protection.features_private
-            ),
-            outcome_bounds=block_bounds(
-                self.outcome_bounds, "outcome", outcomes, protection.outcomes_private
-            ),
-            intercept=self.fit_intercept,
-            split=self.split,
-            outcome_moments=self.outcome_moments,
-            missing=self.missing,
-            association=self.association,
-            calibration=self.calibration,
-            sampled=self.covariance_rows,
-            reference_covariance=self.public_covariance is not None,
-        )
         source = ArraySource(
             features=features,
             outcomes=outcomes,
-            feature_names=labels(getattr(self, "feature_names_in_", None), "x", d),
-            outcome_names=labels(outcome_names, "y", l),
+            feature_names=labels(getattr(self, "feature_names_in_", None), "x", features.shape[1]),
+            outcome_names=labels(outcome_names, "y", outcomes.shape[1]),
         )
-        self.release_ = make_release(
-            source,
-            plan,
-            bits=random_bits(self.random_state),
-            covariance=reference_covariance(self.public_covariance, self.public_mean, plan),
-            backend=self.backend,
-            workers=workers,
-            show_progress=self.verbose,
-        )
-        fitted = coefficients(self.release_, **how)
-        self.estimator_ = fitted.estimator
-        self.outcome_names_ = np.asarray(fitted.outcome_names, dtype=object)
-        self.coef_ = fitted.slopes[:, 0] if single else fitted.slopes.T
-        self.intercept_ = float(fitted.intercept[0]) if single else fitted.intercept
-        return self
+        return source, single
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return predicted outcomes, (n, l) or (n,) as `fit` was given them."""

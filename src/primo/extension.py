@@ -7,34 +7,26 @@ import dataclasses
 from primo.bounds import Bounds
 from primo.errors import InputError, PrivacyError
 from primo.noise import RandomBits
-from primo.pipeline import make_release
 from primo.planner import extension_plan
+from primo.plans import Plan
 from primo.privacy.protection import Protection
 from primo.release import Release
 from primo.sources.base import Source
 
-__all__ = ["extend_release"]
+__all__ = ["as_extension", "check_bits", "plan_of_extension"]
 
 
-def extend_release(
+def plan_of_extension(
     earlier: Release,
     source: Source,
     *,
     epsilon: float,
     delta: float,
     outcome_bounds: Bounds | None,
-    bits: RandomBits,
-    backend: str = "primo",
-    workers: int | None = None,
-    show_progress: bool = False,
-) -> Release:
-    """Release new outcomes of the same rows, in the same order, with the covariance of `earlier`.
+) -> Plan:
+    """Plan the release of new outcomes of the same rows, in the same order, as `earlier`.
 
-    The new release spends (`epsilon`, `delta`) on the association of the new outcomes alone and
-    restates the guarantee of everything together: mu² adds up.
-
-    Guarantee: together with `earlier` (and what that one extended), `plan.total_mu`-GDP.
-    Cost: one pass, O(n·d·l) for l new outcomes.
+    The new release spends (`epsilon`, `delta`) on the association of the new outcomes alone.
     """
     plan = extension_plan(
         earlier.plan,
@@ -44,26 +36,29 @@ def extend_release(
         outcome_bounds=outcome_bounds,
     )
     check_same_rows(earlier, source)
+    return plan
+
+
+def as_extension(release: Release, earlier: Release) -> Release:
+    """Note in a release of new outcomes what it extends.
+
+    Guarantee: together with `earlier` (and what that one extended), `plan.total_mu`-GDP: mu² adds up.
+    """
+    return dataclasses.replace(
+        release,
+        # Known noise in the stored covariance stays known, whatever is added now.
+        reproducible=release.reproducible or earlier.reproducible,
+        earlier_outcomes=earlier.earlier_outcomes + earlier.outcome_names,
+    )
+
+
+def check_bits(earlier: Release, bits: RandomBits) -> None:
+    """Refuse known noise for what extends a release that may be published."""
     if bits.reproducible and not earlier.reproducible:
         raise PrivacyError(
             "extending a release that may be published with noise from random_state would spend "
             "budget on numbers that may not; leave random_state out"
         )
-    release = make_release(
-        source,
-        plan,
-        bits=bits,
-        covariance=earlier.covariance if len(earlier.covariance) else None,
-        backend=backend,
-        workers=workers,
-        show_progress=show_progress,
-    )
-    return dataclasses.replace(
-        release,
-        # Known noise in the stored covariance stays known, whatever is added now.
-        reproducible=bits.reproducible or earlier.reproducible,
-        earlier_outcomes=earlier.earlier_outcomes + earlier.outcome_names,
-    )
 
 
 def check_same_rows(earlier: Release, source: Source) -> None:

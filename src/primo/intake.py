@@ -12,13 +12,11 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from primo.bounds import Bounds, as_bounds
 from primo.errors import InputError, NotNumericError, ReproducibleNoiseWarning
 from primo.noise import RandomBits
 from primo.plans import Plan
 
 __all__ = [
-    "block_bounds",
     "column_names",
     "labels",
     "numeric",
@@ -101,13 +99,6 @@ def _as_floats(table: Any) -> NDArray[Any]:
     if hasattr(table, "to_numpy") and hasattr(table, "isna"):
         return np.asarray(table.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.asarray(table).astype(np.float64)
-
-
-def block_bounds(value: Any, block: str, rows: NDArray[Any], private: bool) -> Bounds | None:
-    """Bounds given by the caller; for a public block, else, the ones its rows show."""
-    if value is not None:
-        return as_bounds(value, block)
-    return None if private else Bounds.from_public(rows)
 
 
 def reference_covariance(covariance: Any, mean: Any, plan: Plan) -> NDArray[np.float64] | None:

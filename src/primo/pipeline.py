@@ -42,6 +42,7 @@ def make_release(
     covariance: Matrix | None = None,
     backend: str = "primo",
     workers: int | None = None,
+    client: Any = None,
     show_progress: bool = False,
 ) -> Release:
     """Read every row of `source` once and release its moments under `plan`.
@@ -73,7 +74,7 @@ def make_release(
         workers=workers or (2 if plan.width * plan.l > _MANY else 1),
     )
     if plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
-        release = with_public_features(release, _arrays(source).features)
+        release = with_public_features(release, _public_block(source, "features"))
     return _projected(release, source) if plan.association == "projection" else release
 
 
@@ -107,7 +108,7 @@ def _projected(release: Release, source: Source) -> Release:
             association, release.covariance, radius=root * plan.outcomes.norm
         )
     else:
-        columns = PublicColumns.of(_arrays(source).outcomes, plan.outcomes)
+        columns = PublicColumns.of(_public_block(source, "outcomes"), plan.outcomes)
         found = project_onto_outcomes(
             association[: plan.d], columns, n=plan.n, radius=root * plan.features.norm
         )
@@ -117,7 +118,9 @@ def _projected(release: Release, source: Source) -> Release:
     return dataclasses.replace(release, projected=found)
 
 
-def _arrays(source: Source) -> ArraySource:
-    if not isinstance(source, ArraySource):
-        raise InputError("this needs the public block as an array in memory or memory-mapped")
-    return source
+def _public_block(source: Source, block: str) -> NDArray[Any]:
+    """Return a public block whole: what is computed with it after the release walks it by columns."""
+    if isinstance(source, ArraySource):
+        rows: NDArray[Any] = getattr(source, block)
+        return rows
+    return np.concatenate([getattr(part, block) for part in source.blocks(1024)])

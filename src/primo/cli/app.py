@@ -1,0 +1,102 @@
+"""The `primo` command: its group, its exit codes, and how errors are shown.
+
+Exit code 0: done. 1: could not be done (budget used up, ledger locked, disk full, interrupted).
+2: the request or a file is wrong; the message says which and what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+import warnings
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from primo.errors import BudgetError, LedgerError, PrimoError
+
+__all__ = ["main"]
+
+_COMMANDS = (
+    "plan",
+    "fit",
+    "extend",
+    "predict",
+    "score-file",
+    "inspect",
+    "report",
+    "ledger",
+    "demo",
+    "completion",
+)
+
+
+class _Commands(click.Group):
+    """Commands loaded when they are called: `primo --help` must not wait for scipy."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        module = name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"primo.cli.{module}"), module)
+        return command
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run, and turn every error into a sentence and an exit code."""
+        warnings.showwarning = _show_warning
+        try:
+            return super().main(*args, **{**options, "standalone_mode": True})
+        except PrimoError as error:
+            _leave(str(error), 1 if isinstance(error, BudgetError | LedgerError) else 2, error)
+        except KeyboardInterrupt:
+            _leave("interrupted", 1, None)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+        except OSError as error:
+            # The name of a file and the system's reason; never its content.
+            where = f"{error.filename}: " if error.filename else ""
+            _leave(f"{where}{error.strerror or type(error).__name__}", 1, error)
+        except MemoryError as error:
+            _leave("out of memory; use fewer features or outcomes at once", 1, error)
+        except Exception as error:
+            # The text of a foreign exception may quote a cell, so only its kind is shown.
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            _leave(
+                f"unexpected {type(error).__name__} at {os.path.basename(frame.filename)}:"
+                f"{frame.lineno}. This is a bug in primo; its message is withheld because it could "
+                "quote data. PRIMO_DEBUG=1 shows it on this terminal",
+                1,
+                error,
+            )
+
+
+def _leave(message: str, code: int, error: BaseException | None) -> NoReturn:
+    if os.environ.get("PRIMO_DEBUG") and error is not None:
+        traceback.print_exception(error)
+    if "--json" in sys.argv:
+        kind = type(error).__name__ if error is not None else "Interrupted"
+        click.echo(json.dumps({"error": {"kind": kind, "message": message, "exit_code": code}}))
+    click.echo(f"primo: {message}", err=True)
+    sys.exit(code)
+
+
+def _show_warning(message: Any, *_: Any, **__: Any) -> None:
+    click.echo(f"Note: {message}", err=True)
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start with `primo demo`, then `primo fit --help`. Exit codes: 0 done, 1 could not be "
+    "done, 2 bad input.",
+)
+@click.version_option(package_name="primo-dp", prog_name="primo")
+def main() -> None:
+    """Private linear regression of many outcomes under one privacy budget."""

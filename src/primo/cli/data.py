@@ -1,0 +1,202 @@
+"""Open the rows that the data options name, and say what is publicly known of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from primo.bounds import Bounds
+from primo.bounds_file import Limit, block_bounds, read_bounds_file
+from primo.errors import InputError
+from primo.fitting import Settings
+from primo.sources.base import Columns, Source
+from primo.sources.choose import read_list
+from primo.variants import Variants
+
+__all__ = ["Opened", "open_features", "open_rows", "outcome_bounds", "settings_of"]
+
+_GENOTYPES = ("bfile", "pfile", "vcf", "vcf_zarr")
+_KINDS = (*_GENOTYPES, "table", "feature_array")
+
+Options = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Opened:
+    """Rows that can be read, and what is public about them."""
+
+    source: Source
+    variants: Variants | None = None
+    counts: tuple[tuple[str, int], ...] = ()
+    known: Mapping[str, Limit] = field(default_factory=dict)  # limits by what a column is
+    norm: float | None = None  # of the features, where frequencies are known
+    rows_per_person: int = 1
+
+
+def open_rows(options: Options) -> Opened:
+    """Open what the options name; checks names, counts and ids, reads no cell."""
+    kind = _kind(options)
+    if kind in _GENOTYPES:
+        return _cohort(options)
+    return Opened(source=_table(options) if kind == "table" else _arrays(options))
+
+
+def open_features(options: Options, names: tuple[str, ...]) -> Columns:
+    """Open the features of rows to predict for; what else the file holds is ignored."""
+    kind = _kind(options)
+    if kind in _GENOTYPES:
+        from primo.sources.cohort import open_feature_columns
+
+        return open_feature_columns(**_cohort_options(options))
+    if kind == "table":
+        from primo.sources.tables import open_table
+
+        return open_table(options["table"], columns=names, id_column=options["id_column"])
+    return _open_array(options["feature_array"], names)
+
+
+def settings_of(options: Options, opened: Opened) -> Settings:
+    """Return the settings of a release that the options ask for."""
+    source = opened.source
+    if options["epsilon"] is None or options["delta"] is None:
+        raise InputError(
+            "give the privacy budget: --epsilon (0.5 to 2 is strict, 5 to 10 lenient) and --delta "
+            f"(below 1/n; for these {source.n} rows for example {1 / source.n**2:.1g})"
+        )
+    spec = read_bounds_file(options["bounds"]) if options["bounds"] else {}
+    return Settings(
+        epsilon=options["epsilon"],
+        delta=options["delta"],
+        protection=options["protect"],
+        feature_bounds=block_bounds(
+            spec.get("features"),
+            source.feature_names,
+            block="features",
+            known=opened.known,
+            norm=opened.norm,
+        ),
+        outcome_bounds=outcome_bounds(options, source),
+        association=options["association"],
+        calibration=options["calibration"],
+        covariance_rows=options["covariance_rows"],
+        public_covariance=_public_numbers(options["public_covariance"]),
+        public_mean=_public_numbers(options["public_mean"]),
+        fit_intercept=options["intercept"],
+        missing=options["missing"],
+        split=options["split"],
+        outcome_moments=options["outcome_moments"],
+    )
+
+
+def outcome_bounds(options: Options, source: Source) -> Bounds | None:
+    """Return the bounds of the outcomes that the bounds file gives."""
+    spec = read_bounds_file(options["bounds"]) if options["bounds"] else {}
+    return block_bounds(spec.get("outcomes"), source.outcome_names, block="outcomes")
+
+
+def _kind(options: Options) -> str:
+    given = [kind for kind in _KINDS if options.get(kind)]
+    if len(given) == 1:
+        return given[0]
+    choices = ", ".join("--" + kind.replace("_", "-") for kind in _KINDS)
+    raise InputError(
+        f"name the data with one of {choices}; "
+        + (f"{len(given)} of them were given" if given else "none was given")
+    )
+
+
+def _cohort_options(options: Options) -> dict[str, Any]:
+    names = ("haplotypes", "covar", "keep", "remove", "extract", "exclude", "frequencies", "maf")
+    return {name: options[name] for name in (*_GENOTYPES, *names)}
+
+
+def _cohort(options: Options) -> Opened:
+    from primo.sources.cohort import open_cohort
+
+    cohort = open_cohort(
+        **_cohort_options(options),
+        pheno=options["pheno"],
+        outcomes=_wanted(options, "outcomes") or None,
+    )
+    variants = cohort.variants
+    limits: dict[str, Limit] = {}
+    norm = None
+    if cohort.frequencies is None:
+        limits = dict.fromkeys(variants.names, Limit.of_range(0, variants.copies))
+    else:
+        found = Bounds.from_frequencies(cohort.frequencies, copies=variants.copies)
+        clip = found.clip(len(variants), "features")
+        norm = clip.norm
+        limits = {
+            name: Limit(centre=float(centre), scale=float(scale), box=False)
+            for name, centre, scale in zip(variants.names, clip.centre, clip.scale, strict=True)
+        }
+    return Opened(
+        source=cohort.source,
+        variants=variants,
+        counts=cohort.counts,
+        known=limits,
+        norm=norm,
+        rows_per_person=cohort.rows_per_person,
+    )
+
+
+def _table(options: Options) -> Source:
+    from primo.sources.tables import table_source
+
+    features, outcomes = _wanted(options, "features"), _wanted(options, "outcomes")
+    for name, chosen in (("features", features), ("outcomes", outcomes)):
+        if not chosen:
+            raise InputError(
+                f"say which columns of the table are the {name}: --{name} 'pattern*' (may be "
+                f"repeated) or --{name}-from list.txt"
+            )
+    return table_source(
+        options["table"],
+        features=features,
+        outcomes=outcomes,
+        outcomes_table=options["outcomes_table"],
+        id_column=options["id_column"],
+    )
+
+
+def _arrays(options: Options) -> Source:
+    from primo.sources.paired import PairedSource
+
+    if not options["outcome_array"]:
+        raise InputError("--feature-array needs --outcome-array, with the same rows")
+    features = _open_array(options["feature_array"], None, "x")
+    outcomes = _open_array(options["outcome_array"], None, "y")
+    return PairedSource(
+        features=features,
+        outcomes=outcomes,
+        feature_rows=range(features.n),
+        outcome_rows=range(outcomes.n),
+    )
+
+
+def _open_array(path: Path, names: tuple[str, ...] | None, prefix: str = "x") -> Columns:
+    from primo.sources.npy import open_npy
+    from primo.sources.zarr import open_zarr
+
+    opener = open_npy if path.suffix == ".npy" else open_zarr
+    return opener(path, names=names, prefix=prefix)
+
+
+def _wanted(options: Options, block: str) -> tuple[str, ...]:
+    """Return the columns asked for, by name, pattern and list file."""
+    listed = read_list(options[f"{block}_from"]) if options[f"{block}_from"] else ()
+    return (*options[block], *listed)
+
+
+def _public_numbers(path: Path | None) -> Any:
+    if path is None:
+        return None
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        raise InputError(f"{str(path)!r} is not a readable .npy file") from None

@@ -1,0 +1,232 @@
+"""`primo ledger`: what has been spent on whom, by whom, for what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from primo.cli.options import json_option
+from primo.cli.output import say, show_json, table
+from primo.errors import InputError
+
+__all__ = ["ledger"]
+
+_where = click.argument("where", metavar="LEDGER")
+_key = click.option(
+    "--key", type=click.Path(path_type=Path), help="Key file, if not beside the ledger."
+)
+_limit = (
+    click.option("--epsilon", type=float, required=True, help="Limit: epsilon."),
+    click.option("--delta", type=float, required=True, help="Limit: delta."),
+)
+
+
+@click.group()
+def ledger() -> None:
+    """Keep the books: a limit per data set, every charge, nothing deleted.
+
+    LEDGER is a file, or postgresql://user@host/database for a team.
+    """
+
+
+@ledger.command(epilog="Example:  primo ledger init cohort.ledger --epsilon 10 --delta 1e-6")
+@_where
+@_limit[0]
+@_limit[1]
+@_key
+@json_option
+def init(where: str, epsilon: float, delta: float, key: Path | None, json_: bool) -> None:
+    """Make a ledger with a limit for each data set, and its key."""
+    from primo.ledger import create_ledger
+    from primo.privacy.budget import Budget
+
+    made = create_ledger(where, limit=Budget(epsilon=epsilon, delta=delta), key_file=key)
+    if json_:
+        show_json({"ledger": made.where, "epsilon": epsilon, "delta": delta, "head": made.head})
+        return
+    say(f"Made {made.where}: at most epsilon {epsilon:g}, delta {delta:g} per data set.")
+    say(
+        "Its key tells whose data a charge is about. Keep it secret, keep a copy, never publish it."
+    )
+
+
+@ledger.command(epilog="Example:  primo ledger show cohort.ledger")
+@_where
+@json_option
+def show(where: str, json_: bool) -> None:
+    """Show what is spent and left, per data set; verifies the history first."""
+    book = _open(where)
+    rows = book.spent()
+    if json_:
+        show_json({"ledger": book.where, "head": book.head, "datasets": [_spent(s) for s in rows]})
+        return
+    if not rows:
+        say(f"{book.where}: nothing was charged yet.")
+        return
+    click.echo(
+        table(
+            ("data set", "rows", "releases", "epsilon spent", "of", "delta", "epsilon left"),
+            [
+                (
+                    s.dataset,
+                    s.rows,
+                    s.releases,
+                    f"{s.epsilon:.4g}",
+                    f"{s.limit.epsilon:g}",
+                    f"{s.limit.delta:.3g}",
+                    f"{s.left.epsilon:.4g}",
+                )
+                for s in rows
+            ],
+        )
+    )
+    say(
+        "Spent and left are for everything composed, at the delta of the limit; they do not add up "
+        "like money."
+    )
+
+
+@ledger.command(epilog="Example:  primo ledger history cohort.ledger --json")
+@_where
+@json_option
+def history(where: str, json_: bool) -> None:
+    """List every entry, oldest first; verifies that none was changed."""
+    book = _open(where)
+    entries = book.history()
+    if json_:
+        show_json(
+            {"ledger": book.where, "head": book.head, "entries": [_entry(e) for e in entries]}
+        )
+        return
+    click.echo(
+        table(
+            ("no.", "time (UTC)", "entry", "data set", "cost", "by", "purpose", "release"),
+            [
+                (
+                    e.number,
+                    e.time,
+                    e.kind,
+                    e.dataset or "",
+                    "" if e.cost is None else str(e.cost),
+                    e.user or "",
+                    e.purpose or "",
+                    (e.release_id or "")[:12],
+                )
+                for e in entries
+            ],
+        )
+    )
+    say(f"Verified. Head of the chain: {book.head}")
+
+
+@ledger.command(epilog="Example:  primo ledger export cohort.ledger --out books.jsonl")
+@_where
+@click.option("--out", type=click.Path(path_type=Path), required=True, help=".jsonl or .csv file.")
+@json_option
+def export(where: str, out: Path, json_: bool) -> None:
+    """Write the history to a file for auditors."""
+    book = _open(where)
+    path = book.export(out)
+    if json_:
+        show_json({"file": str(path), "head": book.head})
+    else:
+        say(f"Wrote {path}. Head of the chain: {book.head}")
+
+
+@ledger.command(
+    epilog="Example:  primo ledger limit cohort.ledger --epsilon 12 --delta 1e-6 --purpose 'board 3/26'"
+)
+@_where
+@_limit[0]
+@_limit[1]
+@click.option("--purpose", required=True, help="Who decided it, and why; kept in the history.")
+@click.option("--dataset", help="Only for this data set; else the ledger's limit.")
+@_key
+def limit(
+    where: str, epsilon: float, delta: float, purpose: str, dataset: str | None, key: Path | None
+) -> None:
+    """Change the limit; the change is part of the history."""
+    from primo.privacy.budget import Budget
+
+    book = _open(where, readonly=False, key=key)
+    book.set_limit(Budget(epsilon=epsilon, delta=delta), purpose=purpose, dataset=dataset)
+    say(f"The limit is now epsilon {epsilon:g}, delta {delta:g}.")
+
+
+@ledger.command(
+    epilog="Example:  primo ledger note cohort.ledger --epsilon 1 --delta 1e-7 --purpose 'DP histogram'"
+)
+@_where
+@click.option("--epsilon", type=float, help="Cost: epsilon, with --delta.")
+@click.option("--delta", type=float, help="Cost: delta.")
+@click.option("--mu", type=float, help="Cost: mu of Gaussian DP, instead.")
+@click.option("--purpose", required=True, help="What was released; kept in the history.")
+@click.option("--dataset", help="Data set it was spent on; all of them if not given.")
+@_key
+def note(
+    where: str,
+    epsilon: float | None,
+    delta: float | None,
+    mu: float | None,
+    purpose: str,
+    dataset: str | None,
+    key: Path | None,
+) -> None:
+    """Enter what was spent on the same people by another program."""
+    from primo.privacy.accounting import Cost
+
+    if (mu is None) == (epsilon is None) or (mu is None and delta is None):
+        raise InputError("give --epsilon and --delta, or --mu")
+    cost = Cost(mu=mu) if mu is not None else Cost(epsilon=epsilon, delta=delta)
+    charge = _open(where, readonly=False, key=key).note(cost, purpose=purpose, dataset=dataset)
+    say(f"Noted as entry {charge.number}.")
+
+
+@ledger.command(epilog="Example:  primo ledger grant postgresql://... --role auditor --read-only")
+@_where
+@click.option("--role", required=True, help="Role of the PostgreSQL server.")
+@click.option("--read-only", is_flag=True, help="May look, not charge.")
+def grant(where: str, role: str, read_only: bool) -> None:
+    """Let a PostgreSQL role read the ledger, or charge it."""
+    book = _open(where, readonly=False)
+    if read_only:
+        book.grant_reader(role)
+    else:
+        book.grant_writer(role)
+    say(f"{role} may now {'read' if read_only else 'charge'} {book.where}.")
+
+
+def _open(where: str, *, readonly: bool = True, key: Path | None = None) -> Any:
+    from primo.ledger import open_ledger
+
+    return open_ledger(where, key_file=key, readonly=readonly)
+
+
+def _spent(spent: Any) -> dict[str, Any]:
+    return {
+        "dataset": spent.dataset,
+        "rows": spent.rows,
+        "releases": spent.releases,
+        "limit": {"epsilon": spent.limit.epsilon, "delta": spent.limit.delta},
+        "spent": {"epsilon": spent.epsilon, "delta": spent.limit.delta, "mu": spent.mu},
+        "left": {"epsilon": spent.left.epsilon, "mu": spent.left.mu},
+        "overlaps": list(spent.overlaps),
+    }
+
+
+def _entry(entry: Any) -> dict[str, Any]:
+    return {
+        "number": entry.number,
+        "time": entry.time,
+        "kind": entry.kind,
+        "dataset": entry.dataset,
+        "user": entry.user,
+        "purpose": entry.purpose,
+        "release_id": entry.release_id,
+        "cost": None if entry.cost is None else entry.cost.to_dict(),
+        "digest": entry.digest,
+        "limit": entry.limit,
+        "hash": entry.hash,
+    }

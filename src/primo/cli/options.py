@@ -1,0 +1,235 @@
+"""Options that several commands share, each declared once; and the configuration file."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from primo.errors import InputError
+
+__all__ = [
+    "config_option",
+    "cost_options",
+    "data_options",
+    "engine_options",
+    "json_option",
+    "ledger_options",
+    "release_argument",
+    "release_options",
+    "used_config",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FILE = click.Path(path_type=Path)
+
+
+def _together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> Path | None:
+    """Let a TOML file stand for options; the command line wins."""
+    if path is None:
+        return None
+    try:
+        with open(path, "rb") as file:
+            settings = flattened(tomllib.load(file))
+    except OSError as error:
+        raise InputError(f"configuration {str(path)!r}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"configuration {str(path)!r} is not TOML: {error}") from None
+    ctx.default_map = {**(ctx.default_map or {}), **checked(ctx.command, settings, str(path))}
+    return path
+
+
+def flattened(settings: dict[str, Any]) -> dict[str, Any]:
+    """Drop section headings: they are for the reader."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        flat.update(flattened(value) if isinstance(value, dict) else {key: value})
+    return flat
+
+
+def checked(command: click.Command, settings: dict[str, Any], where: str) -> dict[str, Any]:
+    """Map options as they are written (`outcomes-from`) to parameters; refuse unknown ones."""
+    known = {
+        option.lstrip("-"): parameter.name or ""
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+        if option.startswith("--")
+    }
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        name = key.replace("_", "-")
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise InputError(f"{where}: {key!r} is not an option of `primo {command.name}`{hint}")
+        # A switch may be written under its other name: no-intercept = true.
+        parameter = next(p for p in command.params if p.name == known[name])
+        negative = f"--{name}" in parameter.secondary_opts
+        found[known[name]] = (not value) if negative else value
+    return found
+
+
+#: Options about this call rather than about the release: not kept with it.
+_NOT_KEPT = {"config", "out", "resume", "dry_run", "json_", "ledger", "ledger_key", "user", "zip_"}
+
+
+def used_config(ctx: click.Context) -> dict[str, Any]:
+    """Return the options that were given, by command line or file, as a configuration has them."""
+    names = {p.name: p.opts[0].lstrip("-") for p in ctx.command.params}
+    kept = {
+        names[name]: _toml(value)
+        for name, value in ctx.params.items()
+        if name not in _NOT_KEPT and value not in (None, ())
+    }
+    default = {p.name: p.get_default(ctx) for p in ctx.command.params}
+    ctx_default = {names[name]: _toml(value) for name, value in default.items() if name in names}
+    return {key: value for key, value in kept.items() if value != ctx_default.get(key)}
+
+
+def _toml(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_toml(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+config_option = click.option(
+    "--config",
+    type=_FILE,
+    is_eager=True,
+    callback=_read_config,
+    help="TOML file with any of these options (without the dashes); the command line wins.",
+)
+
+json_option = click.option("--json", "json_", is_flag=True, help="Print JSON, for machines.")
+
+release_argument = click.argument("release", type=_FILE)
+
+data_options = _together(
+    click.option("--bfile", type=_FILE, help="PLINK 1 files: prefix of .bed, .bim, .fam."),
+    click.option("--pfile", type=_FILE, help="PLINK 2 files: prefix of .pgen, .pvar, .psam."),
+    click.option("--vcf", type=_FILE, help="VCF or BCF file (.vcf, .vcf.gz, .bcf)."),
+    click.option("--vcf-zarr", type=_FILE, help="VCF Zarr store."),
+    click.option(
+        "--haplotypes", is_flag=True, help="One row per haplotype (two per person) of a phased VCF."
+    ),
+    click.option(
+        "--pheno",
+        type=_FILE,
+        multiple=True,
+        help="Outcomes in the PLINK convention (FID IID ...); repeat for several files.",
+    ),
+    click.option(
+        "--covar", type=_FILE, multiple=True, help="Further features (age, sex, ...), likewise."
+    ),
+    click.option("--keep", type=_FILE, help="List of people to keep."),
+    click.option("--remove", type=_FILE, help="List of people to leave out."),
+    click.option("--extract", type=_FILE, help="List of variants to use."),
+    click.option("--exclude", type=_FILE, help="List of variants to leave out."),
+    click.option(
+        "--frequencies",
+        type=_FILE,
+        help="Public allele frequencies (.afreq, .frq or TSV): centre and scale the genotypes.",
+    ),
+    click.option("--maf", type=float, help="Least minor allele frequency, by --frequencies."),
+    click.option("--table", type=_FILE, help="CSV, TSV (.gz too), Parquet or Arrow file."),
+    click.option(
+        "--outcomes-table", type=_FILE, help="Second file with the outcomes, joined by --id-column."
+    ),
+    click.option("--feature-array", type=_FILE, help="Features as .npy or Zarr array."),
+    click.option("--outcome-array", type=_FILE, help="Outcomes as .npy or Zarr array."),
+    click.option(
+        "--features", multiple=True, help="Columns by name or pattern ('snp_*'); may be repeated."
+    ),
+    click.option("--features-from", type=_FILE, help="File with the names of the features."),
+    click.option(
+        "--outcomes", multiple=True, help="Outcomes by name or pattern; default for --pheno: all."
+    ),
+    click.option("--outcomes-from", type=_FILE, help="File with the names of the outcomes."),
+    click.option("--id-column", help="Column that names the person of a row."),
+)
+
+cost_options = _together(
+    click.option("--epsilon", type=float, help="Privacy budget of this release: epsilon."),
+    click.option("--delta", type=float, help="Privacy budget of this release: delta, below 1/n."),
+)
+
+release_options = _together(
+    click.option(
+        "--protect",
+        type=click.Choice(["both", "features", "outcomes"]),
+        default="both",
+        show_default=True,
+        help="What is secret about a person.",
+    ),
+    click.option("--bounds", type=_FILE, help="TOML file with public bounds (docs/data.md)."),
+    click.option(
+        "--missing",
+        type=click.Choice(["error", "centre"]),
+        default="error",
+        show_default=True,
+        help="Missing values: refuse, or count them as the public centre of their column.",
+    ),
+    click.option(
+        "--association",
+        type=click.Choice(["gauss", "projection", "auto"]),
+        default="gauss",
+        show_default=True,
+        help="Mechanism for the association.",
+    ),
+    click.option(
+        "--estimator",
+        type=click.Choice(["auto", "ridge", "filter", "one-sided", "two-sided"]),
+        default="auto",
+        show_default=True,
+        help="How coefficients are made from the release; costs nothing.",
+    ),
+    click.option("--intercept/--no-intercept", default=True, help="Fit an intercept."),
+    click.option("--split", type=float, help="Ratio of association to covariance, at most 2."),
+    click.option(
+        "--outcome-moments",
+        type=click.Choice(["auto", "full", "diagonal"]),
+        default="auto",
+        show_default=True,
+        help="How much of the outcomes' second moments is released along, at no cost.",
+    ),
+    click.option(
+        "--covariance-rows", type=int, help="Sub-sample the covariance from so many rows."
+    ),
+    click.option("--public-covariance", type=_FILE, help=".npy: covariance of a public panel."),
+    click.option("--public-mean", type=_FILE, help=".npy: means of the same panel."),
+    click.option(
+        "--calibration",
+        type=click.Choice(["exact", "paper", "paper-alg3"]),
+        default="exact",
+        show_default=True,
+        help="paper: noise as printed, to reproduce its figures.",
+    ),
+)
+
+ledger_options = _together(
+    click.option("--ledger", help="Ledger to charge: a file, or postgresql://... for a team."),
+    click.option("--ledger-key", type=_FILE, help="Key of the ledger, if not beside it."),
+    click.option("--purpose", default="", help="What the release is for; kept in the ledger."),
+    click.option("--dataset", help="Name of the data set in the ledger, when it is new there."),
+    click.option("--user", envvar="PRIMO_USER", help="Who spends; default: the login name."),
+)
+
+engine_options = _together(
+    click.option("--threads", type=int, help="Threads on this machine; default: its cores."),
+    click.option("--workers", type=int, help="Worker processes of a local Dask cluster."),
+    click.option("--scheduler", help="Address of a Dask scheduler, for example tcp://host:8786."),
+)

@@ -1,0 +1,62 @@
+"""`primo plan`: what to expect, before any data is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from primo.cli.options import cost_options, json_option
+from primo.cli.output import say, show_json
+from primo.errors import InputError
+
+__all__ = ["plan"]
+
+
+@click.command(
+    epilog="Example:  primo plan --rows 20000 --features 25 --outcomes 1001 --epsilon 5 --protect both"
+)
+@click.option("--rows", type=int, required=True, help="Number of rows (people).")
+@click.option("--features", type=int, required=True, help="Number of features.")
+@click.option("--outcomes", type=int, required=True, help="Number of outcomes.")
+@cost_options
+@click.option(
+    "--protect",
+    type=click.Choice(["both", "features", "outcomes"]),
+    help="What is secret; all three are compared if not given.",
+)
+@click.option("--signal-r2", type=float, default=0.3, show_default=True, help="Assumed true R².")
+@click.option(
+    "--target-r2", type=float, help="Ask instead which epsilon reaches this R² (omit --epsilon)."
+)
+@json_option
+def plan(
+    rows: int,
+    features: int,
+    outcomes: int,
+    epsilon: float | None,
+    delta: float | None,
+    protect: str | None,
+    signal_r2: float,
+    target_r2: float | None,
+    json_: bool,
+) -> None:
+    """Predict the accuracy of every way to protect and fit; reads no data, costs nothing."""
+    from primo.planning import Signal, epsilon_for
+    from primo.planning import plan as compare
+
+    if (epsilon is None) == (target_r2 is None):
+        raise InputError("give --epsilon, or --target-r2 to find the epsilon that reaches it")
+    shape: dict[str, Any] = {"n": rows, "d": features, "l": outcomes, "delta": delta}
+    signal = Signal(r2=signal_r2)
+    if target_r2 is not None:
+        protection = protect or "both"
+        epsilon = epsilon_for(target_r2, protection=protection, signal=signal, **shape)
+        if not json_:
+            say(f"R² = {target_r2:g} is predicted to need epsilon = {epsilon:.3g} ({protection}).")
+    assert epsilon is not None
+    found = compare(epsilon=epsilon, protection=protect, signal=signal, **shape)
+    if json_:
+        show_json(found.to_dict())
+    else:
+        click.echo(str(found))

@@ -1,0 +1,36 @@
+"""`primo report`: one page about a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from primo.cli.options import json_option, release_argument
+from primo.cli.output import say, show_json
+
+__all__ = ["report"]
+
+
+@click.command(epilog="Example:  primo report release/ --out report.html")
+@release_argument
+@click.option("--out", type=click.Path(path_type=Path), default="report.html", show_default=True)
+@click.option("--title", help="Heading of the page.")
+@json_option
+def report(release: Path, out: Path, title: str | None, json_: bool) -> None:
+    """Write one self-contained HTML page about a release; from released numbers alone."""
+    from primo.bundle import read_bundle
+    from primo.report import write_report
+
+    bundle = read_bundle(release)
+    path = write_report(
+        bundle.release,
+        out,
+        variants=bundle.variants,
+        title=title,
+        release_id=bundle.manifest["release_id"],
+    )
+    if json_:
+        show_json({"report": str(path)})
+    else:
+        say(f"Wrote {path}. Open it in any browser; it needs no network.")

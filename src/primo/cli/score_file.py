@@ -1,0 +1,73 @@
+"""`primo score-file`: coefficients as scoring files for plink2 and in the PGS Catalog's form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from primo.cli.options import json_option, release_argument
+from primo.cli.output import say, show_json
+from primo.errors import InputError
+
+__all__ = ["score_file"]
+
+
+@click.command(
+    "score-file",
+    epilog="Example:  primo score-file release/ --out scores.tsv, then "
+    "plink2 --bfile new --score scores.tsv header-read --score-col-nums 3-12",
+)
+@release_argument
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="File, or folder with --pgs-catalog.",
+)
+@click.option("--pgs-catalog", is_flag=True, help="One file per outcome in the PGS Catalog's form.")
+@click.option("--genome-build", default="NR", show_default=True, help="For example GRCh38.")
+@json_option
+def score_file(release: Path, out: Path, pgs_catalog: bool, genome_build: str, json_: bool) -> None:
+    """Export polygenic scores: all outcomes in one file for plink2, or one file per outcome."""
+    from primo.bundle import read_bundle
+    from primo.scoring import write_pgs_catalog, write_plink_scores
+
+    bundle = read_bundle(release)
+    if bundle.variants is None:
+        raise InputError(
+            f"{str(release)!r} was not made from genotypes, so its features are no alleles to score; "
+            "use `primo predict`"
+        )
+    coefficients = bundle.coefficients()
+    if pgs_catalog:
+        paths = write_pgs_catalog(coefficients, bundle.variants, out, genome_build=genome_build)
+        if json_:
+            show_json({"files": [str(path) for path in paths]})
+        else:
+            say(f"Wrote {len(paths)} scoring files to {out}.")
+        return
+    found = write_plink_scores(coefficients, bundle.variants, out)
+    last = 2 + len(found.columns)
+    columns = f"3-{last}" if last > 3 else "3"
+    command = f"plink2 --bfile NEW --score {out} header-read no-mean-imputation cols=+scoresums"
+    command += f" --score-col-nums {columns}"
+    if json_:
+        show_json(
+            {
+                "file": str(found.path),
+                "outcomes_file": str(found.sidecar),
+                "columns": list(found.columns),
+                "left_out": list(found.left_out),
+                "plink2": command,
+            }
+        )
+        return
+    say(f"Wrote {found.path}: {len(bundle.variants)} variants, {len(found.columns)} outcomes.")
+    say(f"Intercepts and full names are in {found.sidecar}.")
+    if found.left_out:
+        say(
+            f"Left out, because plink2 scores alleles only: {', '.join(found.left_out[:5])}"
+            + (" ..." if len(found.left_out) > 5 else "")
+        )
+    say(f"Use it:  {command}")

@@ -1,0 +1,210 @@
+"""From settings and a source to a release: plan, charge, read. Every way to fit comes through here."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.bounds import Bounds, as_bounds
+from primo.extension import as_extension, check_bits, plan_of_extension
+from primo.intake import reference_covariance
+from primo.noise import RandomBits
+from primo.pipeline import make_release
+from primo.planning.compare import choose_plan
+from primo.plans import Plan
+from primo.privacy.protection import Protection
+from primo.release import Release
+from primo.sources.base import Source
+
+if TYPE_CHECKING:
+    from primo.ledger import Ledger
+
+__all__ = [
+    "Account",
+    "Engine",
+    "Prepared",
+    "Settings",
+    "new_release_id",
+    "plan_for",
+    "prepare",
+    "prepare_extension",
+    "release_rows",
+]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Settings:
+    """What is decided about a release before any row is read; the words of `PrimoRegressor`."""
+
+    epsilon: float
+    delta: float
+    protection: str = "both"
+    feature_bounds: Any = None
+    outcome_bounds: Any = None
+    association: str = "gauss"
+    calibration: str = "exact"
+    covariance_rows: int | None = None
+    public_covariance: Any = None
+    public_mean: Any = None
+    fit_intercept: bool = True
+    missing: str = "error"
+    split: float | None = None
+    outcome_moments: str = "auto"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Engine:
+    """How the work is done; nothing here changes the result."""
+
+    backend: str = "primo"
+    workers: int | None = None
+    client: Any = None  # of dask.distributed, its scheduler's address, or a number of local workers
+    show_progress: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Account:
+    """Who pays for a release: a ledger, and what it notes beside the charge."""
+
+    ledger: Ledger
+    purpose: str = ""
+    user: str | None = None
+    dataset: str | None = None  # name for a data set that the ledger does not know yet
+
+    def pay(self, source: Source, plan: Plan, release_id: str) -> None:
+        """Debit the plan's cost from the people of the source, or raise and leave no trace.
+
+        Paying for the same release again changes nothing.
+        """
+        from primo.identity import sketch
+
+        self.ledger.charge(
+            sketch(source, self.ledger.key),
+            plan.cost,
+            release_id=release_id,
+            purpose=self.purpose,
+            user=self.user,
+            dataset=self.dataset,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prepared:
+    """A release about to be made: all that is fixed before its rows are read."""
+
+    plan: Plan
+    covariance: NDArray[np.float64] | None = None  # scaled, where the plan takes it from elsewhere
+    earlier: Release | None = None  # the release that this one extends
+
+
+def prepare(source: Source, settings: Settings) -> Prepared:
+    """Plan a release; everything that can be refused is refused here. Reads no private row."""
+    plan = plan_for(source, settings)
+    covariance = reference_covariance(settings.public_covariance, settings.public_mean, plan)
+    return Prepared(plan=plan, covariance=covariance)
+
+
+def prepare_extension(
+    earlier: Release, source: Source, *, epsilon: float, delta: float, outcome_bounds: Any
+) -> Prepared:
+    """Plan the release of new outcomes of the rows of an earlier one. Reads no private row."""
+    private = earlier.plan.protection.outcomes_private
+    plan = plan_of_extension(
+        earlier,
+        source,
+        epsilon=epsilon,
+        delta=delta,
+        outcome_bounds=_bounds(outcome_bounds, "outcome", source, private),
+    )
+    covariance = earlier.covariance if len(earlier.covariance) else None
+    return Prepared(plan=plan, covariance=covariance, earlier=earlier)
+
+
+def release_rows(
+    source: Source,
+    prepared: Prepared,
+    *,
+    bits: RandomBits,
+    engine: Engine | None = None,
+    account: Account | None = None,
+    release_id: str | None = None,
+) -> Release:
+    """Charge, then read every row once and release.
+
+    Guarantee: that of `make_release`; and whatever happens after the charge (a crash, a full disk)
+    loses budget, never privacy.
+    """
+    engine = engine or Engine()
+    if prepared.earlier is not None:
+        check_bits(prepared.earlier, bits)
+    if account is not None:
+        account.pay(source, prepared.plan, release_id or new_release_id())
+    release = make_release(
+        source,
+        prepared.plan,
+        bits=bits,
+        covariance=prepared.covariance,
+        backend=engine.backend,
+        workers=engine.workers,
+        client=engine.client,
+        show_progress=engine.show_progress,
+    )
+    return release if prepared.earlier is None else as_extension(release, prepared.earlier)
+
+
+def plan_for(source: Source, settings: Settings) -> Plan:
+    """Make the plan of a release; reads no private row.
+
+    Bounds of a block that the protection leaves public are read off it where none are given: two
+    passes over that block.
+    """
+    protection = Protection.parse(settings.protection)
+    return choose_plan(
+        n=source.n,
+        d=len(source.feature_names),
+        l=len(source.outcome_names),
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        protection=protection,
+        feature_bounds=_bounds(
+            settings.feature_bounds, "feature", source, protection.features_private
+        ),
+        outcome_bounds=_bounds(
+            settings.outcome_bounds, "outcome", source, protection.outcomes_private
+        ),
+        intercept=settings.fit_intercept,
+        split=settings.split,
+        outcome_moments=settings.outcome_moments,
+        missing=settings.missing,
+        association=settings.association,
+        calibration=settings.calibration,
+        sampled=settings.covariance_rows,
+        reference_covariance=settings.public_covariance is not None,
+    )
+
+
+def new_release_id() -> str:
+    """Return a name that no other release has, and that says nothing."""
+    return uuid.uuid4().hex
+
+
+def _bounds(value: Any, block: str, source: Source, private: bool) -> Bounds | None:
+    """Bounds given by the user; for a public block, else, the ones its rows show."""
+    if value is not None:
+        return as_bounds(value, block)
+    if private:
+        return None
+
+    def walk() -> Iterator[NDArray[Any]]:
+        for rows in source.blocks(_ROWS):
+            yield rows.features if block == "feature" else rows.outcomes
+
+    return Bounds.from_public_blocks(walk)
+
+
+_ROWS = 1024  # at a time, when bounds are read off a public block

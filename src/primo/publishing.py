@@ -1,0 +1,86 @@
+"""From a source to a published bundle: stage, charge, read, release, write. Any step may be the last.
+
+Killed at any moment, a run leaves no half-written bundle, and `resume` finishes the same release: the
+charge is known by the release's id and is not made twice, and the noise is bound to the staged secret
+and the rows (`primo.sealing`), so it is not drawn twice either.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from primo.bundle import Bundle, read_bundle
+from primo.errors import BudgetError, InputError
+from primo.fitting import Account, Engine, Prepared, release_rows
+from primo.plans import Plan
+from primo.sources.base import Source
+from primo.staging import Staging
+from primo.variants import Variants
+
+__all__ = ["begin", "publish"]
+
+
+def begin(
+    out: str | os.PathLike[str], prepared: Prepared, *, config: str, charged: bool
+) -> Staging:
+    """Set up the private folder beside `out` from which an interrupted run is finished."""
+    if prepared.plan.calibration != "exact":
+        raise InputError(
+            f"calibration={prepared.plan.calibration!r} reproduces figures and is not published; use "
+            'PrimoRegressor, or calibration="exact"'
+        )
+    return Staging.begin(
+        out, config=config, plan=_staged(prepared.plan), charge={"ledger": charged}
+    )
+
+
+def publish(
+    staging: Staging,
+    source: Source,
+    prepared: Prepared,
+    *,
+    account: Account | None = None,
+    engine: Engine | None = None,
+    variants: Variants | None = None,
+    estimation: Mapping[str, Any] | None = None,
+) -> Bundle:
+    """Finish what was staged, from wherever it stopped, and return the bundle.
+
+    Guarantee: one charge and one draw of noise, however often this is called after a crash; the
+    bundle appears whole or not at all.
+    """
+    with staging:
+        if not staging.published:
+            staging.check_plan(_staged(prepared.plan))
+            try:
+                release = release_rows(
+                    source,
+                    prepared,
+                    bits=staging.bits(),
+                    engine=engine,
+                    account=account,
+                    release_id=staging.release_id,
+                )
+            except BudgetError:
+                # Refused for certain, so nothing was charged and there is nothing to resume.
+                staging.discard()
+                raise
+            staging.write(release, variants=variants, estimation=estimation)
+        bundle = read_bundle(Path(staging.out))
+        if account is not None:
+            account.ledger.finish(staging.release_id, bundle.digest)
+        staging.finish()
+        return bundle
+
+
+def _staged(plan: Plan) -> Plan:
+    """Return the plan without what may still be changed when a run is resumed.
+
+    A fit that stopped at a missing value has released nothing, so it may go on with another way to
+    treat missing values: the cost is the same.
+    """
+    return dataclasses.replace(plan, missing="error")
