@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import tempfile
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from primo.atomic import whole_file
 from primo.bounds import Clip
 from primo.errors import InputError
 from primo.grid import Grid
@@ -22,7 +22,7 @@ from primo.privacy.protection import Protection
 from primo.privacy.sensitivity import joint_distance
 from primo.release import Release, expect_release
 
-__all__ = ["load_release", "save_release"]
+__all__ = ["load_release", "read_release", "save_release", "write_release"]
 
 _FORMAT = "primo release 1"
 _ARRAYS = ("covariance", "association", "outcome_moments")
@@ -37,10 +37,13 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> Path:
     """
     expect_release(release)
     target = Path(path)
-    if not target.parent.is_dir():
-        raise InputError(f"the folder {str(target.parent)!r} does not exist; create it first")
-    if target.is_dir():
-        raise InputError(f"{str(target)!r} is a folder; give a file, for example release.npz")
+    with whole_file(target) as part, open(part, "wb") as file:
+        write_release(release, file)
+    return target
+
+
+def write_release(release: Release, file: BinaryIO) -> None:
+    """Write what `save_release` writes; its size depends on the plan and the names only."""
     plan = dataclasses.asdict(release.plan)
     arrays: dict[str, Any] = {name: getattr(release, name) for name in _ARRAYS}
     for block in _CLIPS:
@@ -53,41 +56,66 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> Path:
         "feature_names": release.feature_names,
         "outcome_names": release.outcome_names,
         "earlier_outcomes": release.earlier_outcomes,
-        "noise_left": None if release.projected is None else release.projected.noise_left,
         "reproducible": release.reproducible,
         "backend": release.backend,
     }
     if release.projected is not None:
         arrays["projected"] = release.projected.association
+        arrays["noise_left"] = np.float64(release.projected.noise_left)
     arrays["manifest"] = np.array(json.dumps(manifest))
-    # Renaming is atomic: a reader sees the old file or the new one, never half of one.
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **arrays)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return target
+    np.savez(file, **arrays)
 
 
 def load_release(path: str | os.PathLike[str]) -> Release:
     """Read a release that `save_release` wrote; refuse anything else with the reason."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            manifest = json.loads(str(file["manifest"]))
-            arrays = {name: file[name] for name in file.files if name != "manifest"}
+        with open(path, "rb") as file:
+            return read_release(file, str(path))
     except FileNotFoundError:
         raise InputError(f"there is no release at {str(path)!r}") from None
-    except (OSError, EOFError, TypeError, ValueError, KeyError, zipfile.BadZipFile):
+    except OSError as error:
+        raise InputError(f"cannot read {str(path)!r}: {error.strerror}") from None
+
+
+def read_release(file: BinaryIO, name: str) -> Release:
+    """Read what `write_release` wrote; `name` is for messages.
+
+    Nothing in it is executed, and memory stays within a small multiple of the file's size.
+    """
+    try:
+        _refuse_bombs(file)
+        with np.load(file, allow_pickle=False) as stored:
+            manifest = json.loads(str(stored["manifest"]))
+            arrays = {key: stored[key] for key in stored.files if key != "manifest"}
+    except (
+        OSError,
+        EOFError,
+        TypeError,
+        ValueError,
+        KeyError,
+        AttributeError,
+        MemoryError,
+        zipfile.BadZipFile,
+    ):
         raise InputError(
-            f"{str(path)!r} is not a file that primo.save_release wrote, or is damaged"
+            f"{name!r} is not a file that primo.save_release wrote, or is damaged"
         ) from None
     try:
         return _release(manifest, arrays)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{str(path)!r} is damaged or of another version ({error})") from None
+        raise InputError(f"{name!r} is damaged or of another version ({error})") from None
+
+
+def _refuse_bombs(file: BinaryIO) -> None:
+    """Refuse compressed or overlapping members: what is read is never more than what is stored."""
+    size = file.seek(0, os.SEEK_END)
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise ValueError("compressed")
+    if sum(member.file_size for member in members) > size:
+        raise ValueError("members overlap")
+    file.seek(0)
 
 
 def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
@@ -109,7 +137,7 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
         outcome_names=tuple(manifest["outcome_names"]),
         earlier_outcomes=tuple(manifest["earlier_outcomes"]),
         reproducible=bool(manifest["reproducible"]),
-        projected=_projected(manifest["noise_left"], arrays),
+        projected=_projected(arrays),
         backend=str(manifest["backend"]),
         **{name: arrays[name] for name in _ARRAYS},
     )
@@ -117,10 +145,10 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
     return release
 
 
-def _projected(noise_left: float | None, arrays: dict[str, Any]) -> Projected | None:
-    if noise_left is None:
+def _projected(arrays: dict[str, Any]) -> Projected | None:
+    if "projected" not in arrays:
         return None
-    return Projected(association=arrays["projected"], noise_left=float(noise_left))
+    return Projected(association=arrays["projected"], noise_left=float(arrays["noise_left"]))
 
 
 def _check(release: Release) -> None:

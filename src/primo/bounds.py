@@ -6,7 +6,7 @@ to be asked for by name: `Bounds.from_public`, for a block that the protection l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +21,12 @@ Vector = NDArray[np.float64]
 
 #: Norms and scales lie between 1e-100 and 1e100, so that squares of both stay inside float64.
 _LARGEST = 1e100
+
+#: Alleles rarer than this are scaled as if they were this frequent.
+_RAREST = 0.01
+
+#: Default norm of rows of genotypes, in mean lengths of a row.
+_AMPLE = 1.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +166,52 @@ class Bounds:
         As `from_public`, and allowed for a private block, because nothing of that block is in it.
         """
         return replace(cls.from_public(panel), from_data=False)
+
+    @classmethod
+    def from_frequencies(
+        cls, frequencies: ArrayLike, *, copies: int = 2, norm: float | None = None
+    ) -> Bounds:
+        """Centre and scale allele counts by frequencies among *public* people.
+
+        A feature counts up to `copies` copies (2 in genotypes, 1 in haplotypes) of an allele of
+        frequency f. Its centre is copies·f and its scale √(copies·f·(1 - f)), its standard deviation in
+        a population that mates at random; an allele rarer than 1 % is scaled as one of 1 %, so that
+        its few carriers do not outweigh everything else.
+
+        The default norm is 1.25 times the length that a row then has in the mean, a public number.
+        Lengths gather around that mean, the more so the more variants there are and the less they are
+        linked. Of 957 HapMap 3 people, scaled by frequencies of the 1000 Genomes, it shortens none at
+        1000 or more unlinked variants, 0 to 3 % at 100, 2 to 4 % at 25; of the 5008 haplotypes of the
+        1000 Genomes, 3 % at all 2005 common variants of six regions, 3 to 14 % at 100 neighbours, up to
+        24 % at 25 neighbours.
+        """
+        f = _numbers("frequencies", frequencies)
+        if f.ndim != 1 or not len(f) or not ((f >= 0) & (f <= 1)).all():
+            raise BoundsError("frequencies must be numbers between 0 and 1, one per variant")
+        if copies not in (1, 2):
+            raise BoundsError(f"copies={copies!r} must be 2 (genotypes) or 1 (haplotypes)")
+        kept = np.clip(f, _RAREST, 1 - _RAREST)
+        spread = kept * (1 - kept)
+        if norm is None:
+            norm = _AMPLE * max(1.0, float((f * (1 - f) / spread).sum())) ** 0.5
+        return cls(norm=norm, centre=copies * f, scale=np.sqrt(copies * spread))
+
+    @classmethod
+    def beside(cls, parts: Sequence[tuple[Bounds, int]]) -> Bounds:
+        """Join bounds of blocks that lie side by side; each comes with its number of columns.
+
+        The squared norms add up. Where every part is a range, so is the result; otherwise ranges
+        become centres and half-widths, and a value beyond its range is shortened with its row instead
+        of being moved to the end of the range.
+        """
+        clips = [bounds.clip(width, "columns") for bounds, width in parts]
+        centre = np.concatenate([clip.centre for clip in clips])
+        scale = np.concatenate([clip.scale for clip in clips])
+        norm = float(np.sqrt(sum(clip.norm**2 for clip in clips)))
+        from_data = any(bounds.from_data for bounds, _ in parts)
+        if all(clip.box for clip in clips):
+            return cls(norm=norm, lower=centre - scale, upper=centre + scale, from_data=from_data)
+        return cls(norm=norm, centre=centre, scale=scale, from_data=from_data)
 
     def clip(self, width: int, block: str) -> Clip:
         """Make the bounds concrete for `width` columns; `block` names them in messages."""

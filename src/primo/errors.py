@@ -8,7 +8,9 @@ from __future__ import annotations
 
 __all__ = [
     "BoundsError",
+    "BudgetError",
     "InputError",
+    "LedgerError",
     "NotNumericError",
     "PrimoError",
     "PrivacyError",
@@ -35,6 +37,14 @@ class PrivacyError(PrimoError, ValueError):
 
 class BoundsError(PrivacyError):
     """A private block of data has no usable public bounds."""
+
+
+class BudgetError(PrivacyError):
+    """The ledger has too little left for this release; nothing was charged."""
+
+
+class LedgerError(PrimoError):
+    """The ledger cannot be read, written or believed; the message says what to do about it."""
 
 
 class WeakGuaranteeWarning(UserWarning):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -142,18 +143,20 @@ def release_rows(
     engine = engine or Engine()
     if prepared.earlier is not None:
         check_bits(prepared.earlier, bits)
-    if account is not None:
-        account.pay(source, prepared.plan, release_id or new_release_id())
-    release = make_release(
-        source,
-        prepared.plan,
-        bits=bits,
-        covariance=prepared.covariance,
-        backend=engine.backend,
-        workers=engine.workers,
-        client=engine.client,
-        show_progress=engine.show_progress,
-    )
+    # A cluster that cannot be reached is found out before anything is charged.
+    with nullcontext() if engine.client is None else _client(engine.client) as client:
+        if account is not None:
+            account.pay(source, prepared.plan, release_id or new_release_id())
+        release = make_release(
+            source,
+            prepared.plan,
+            bits=bits,
+            covariance=prepared.covariance,
+            backend=engine.backend,
+            workers=engine.workers,
+            client=client,
+            show_progress=engine.show_progress,
+        )
     return release if prepared.earlier is None else as_extension(release, prepared.earlier)
 
 
@@ -186,6 +189,12 @@ def plan_for(source: Source, settings: Settings) -> Plan:
         sampled=settings.covariance_rows,
         reference_covariance=settings.public_covariance is not None,
     )
+
+
+def _client(client: Any) -> AbstractContextManager[Any]:
+    from primo.cluster import open_client
+
+    return open_client(client)
 
 
 def new_release_id() -> str:

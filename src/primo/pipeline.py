@@ -24,6 +24,7 @@ from primo.privacy.protection import Protection
 from primo.progress import row_progress
 from primo.public_block import PublicColumns, public_means
 from primo.release import PublicFeatures, Release
+from primo.sealing import moments_digest
 from primo.sources.arrays import ArraySource
 from primo.sources.base import Source
 
@@ -47,7 +48,8 @@ def make_release(
 ) -> Release:
     """Read every row of `source` once and release its moments under `plan`.
 
-    `covariance`, in scaled units, is given where the plan does not take it from the rows.
+    `covariance`, in scaled units, is given where the plan does not take it from the rows. `client`, of
+    dask.distributed, has the rows read where they lie (`primo.cluster`); the result is the same.
 
     Guarantee: (`plan.epsilon`, `plan.budget.delta`)-DP for `plan.protection`, provided `bits` are
     fresh; nothing else that depends on private rows leaves this function.
@@ -62,7 +64,14 @@ def make_release(
     if plan.draws_sample:
         sample = bits.subset(plan.n, plan.sampled or plan.n, label="sample")
     with row_progress(plan.n, show=show_progress) as progress:
-        moments = fold(source, plan, sample=sample, workers=workers, progress=progress)
+        if client is None:
+            moments = fold(source, plan, sample=sample, workers=workers, progress=progress)
+        else:
+            from primo.cluster import fold_on_cluster
+
+            moments = fold_on_cluster(source, plan, client=client, sample=sample, progress=progress)
+    # No effect on fresh bits; those of a resumable release are tied to what is released.
+    bits = bits.bound(moments_digest(moments, plan))
     release = gauss.release(
         moments,
         plan,

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from primo.bounds import Clip
 from primo.grid import Grid
+from primo.privacy.accounting import Cost
 from primo.privacy.budget import Budget
 from primo.privacy.calibration import epsilon_with_margin
 from primo.privacy.protection import Protection
@@ -70,6 +71,16 @@ class Plan:
     def total_epsilon(self) -> float:
         """Epsilon, at budget.delta, of this release and the earlier ones that it extends."""
         return epsilon_with_margin(self.total_mu, self.budget.delta, self.margin)
+
+    @property
+    def cost(self) -> Cost:
+        """What this release adds to everything else released of the same people.
+
+        A secret sample is accounted for by its (epsilon, delta), any other release by its mu.
+        """
+        if self.draws_sample:
+            return Cost(epsilon=self.epsilon, delta=self.budget.delta)
+        return Cost(mu=self.mu, margin=self.margin)
 
     @property
     def feature_norm(self) -> float:

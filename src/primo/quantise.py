@@ -8,7 +8,11 @@ odd a row is, what is counted of it lies in the ball.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,9 +21,13 @@ from numpy.typing import NDArray
 from primo.bounds import Clip
 from primo.errors import InputError
 
-__all__ = ["Quantiser"]
+__all__ = ["Kernel", "Quantiser", "kernel_for"]
 
 Matrix = NDArray[np.float64]
+
+
+#: What `primo.kernels.fused` is.
+Kernel = Callable[..., Matrix | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +35,8 @@ class Quantiser:
     """Rows in data units to integer rows of squared norm at most `radius_squared`.
 
     `step` is the grid step in scaled units. A `constant` (the intercept, in steps) is appended to each
-    row and counted in its norm. `missing` is "error" or "centre".
+    row and counted in its norm. `missing` is "error" or "centre". A `kernel` may do the usual rows; it
+    changes no bit.
     """
 
     clip: Clip
@@ -36,32 +45,32 @@ class Quantiser:
     constant: int | None
     missing: str
     block: str  # "features" or "outcomes", for messages
+    kernel: Kernel | None = None
 
     @property
     def width(self) -> int:
         """Number of integer columns, with the constant."""
         return self.clip.width + (self.constant is not None)
 
+    @property
+    def box_end(self) -> int | None:
+        """What the ends of each column's range become; None without ranges."""
+        return math.floor(self._edge) if self.clip.box else None
+
     def __call__(self, rows: NDArray[Any], out: Matrix) -> None:
         """Write the integer form of `rows` (m, width) into `out` (m, width with constant).
 
         Guarantee: every row of `out` holds integers and has squared norm at most `radius_squared`,
         whatever the row holds; or InputError, which names no value, if it is not finite.
-        Cost: one pass over the rows and three over their integer form.
+        Cost: one pass over the rows and, without a kernel, three over their integer form.
         """
         z = out[:, : self.clip.width]
         limit = self.radius_squared - (self.constant or 0) ** 2
         # A warning would depend on private values, and every case it could mean is dealt with.
         with np.errstate(all="ignore"):
-            self._scale(rows, z)
-            if self.clip.box:
-                # Cutting would hide infinity, so rows that are not finite are found before.
-                self._repair(rows, z, np.flatnonzero(~np.isfinite(_squares(z))))
-                np.clip(z, -1.0 / self.step, 1.0 / self.step, out=z)
-            np.trunc(z, out=z)
             # Sums of squares of integers below 2**53 are exact in float64, in any order. What is not
             # *shown* to be inside counts as outside, so NaN cannot slip through.
-            lengths = _squares(z)
+            lengths = self._truncate(rows, z)
             over = np.flatnonzero(~(lengths <= limit))
             if len(over):
                 self._repair(rows, z, over[~np.isfinite(lengths[over])])
@@ -69,14 +78,57 @@ class Quantiser:
         if self.constant is not None:
             out[:, -1] = self.constant
 
-    def _scale(self, rows: NDArray[Any], z: Matrix) -> None:
-        """Write rows in grid steps into `z`; all that follows is checked on `z` alone."""
-        if self.clip.is_plain:
-            # A float64 scalar, because a plain float would leave float32 rows in their own precision.
-            np.multiply(rows, np.float64(1.0 / self.step), out=z)
+    def _truncate(self, rows: NDArray[Any], z: Matrix) -> Matrix:
+        """Write rows in whole grid steps, cut to their box, into `z`; return their squared lengths."""
+        lengths = None
+        if self.kernel is not None:
+            lengths = self.kernel(
+                rows,
+                z,
+                centre=None if self._plain else self.clip.centre,
+                factor=self._factor,
+                edge=self._edge,
+                fill=self.missing == "centre",
+            )
+        if lengths is None:
+            return self._truncate_by_passes(rows, z)
+        left = np.flatnonzero(~np.isfinite(lengths))  # what the kernel does not vouch for
+        if len(left):
+            again = np.empty((len(left), self.clip.width))
+            lengths[left] = self._truncate_by_passes(rows[left], again)
+            z[left] = again
+        return lengths
+
+    def _truncate_by_passes(self, rows: NDArray[Any], z: Matrix) -> Matrix:
+        if self._plain:
+            np.multiply(rows, self._factor, out=z)
         else:
             np.subtract(rows, self.clip.centre, out=z)
-            np.multiply(z, 1.0 / self.clip.scale / self.step, out=z)
+            np.multiply(z, self._factor, out=z)
+        if self.clip.box:
+            # Cutting would hide infinity, so rows that are not finite are found before.
+            self._repair(rows, z, np.flatnonzero(~np.isfinite(_squares(z))))
+            np.clip(z, -self._edge, self._edge, out=z)
+        np.trunc(z, out=z)
+        return _squares(z)
+
+    @property
+    def _plain(self) -> bool:
+        """Whether rows are multiplied by one number and that is all."""
+        return self.clip.is_plain and not self.clip.box
+
+    @property
+    def _factor(self) -> Matrix:
+        """Grid steps per data unit: of each column, or one number for plain rows.
+
+        An array in float64, because a plain float would leave float32 rows in their own precision.
+        """
+        return np.asarray(1.0 / (1.0 if self._plain else self.clip.scale) / self.step)
+
+    @property
+    def _edge(self) -> float:
+        """Largest value of a column, in steps."""
+        return 1.0 / self.step if self.clip.box else math.inf
 
     @staticmethod
     def _shorten(z: Matrix, over: NDArray[np.intp], limit: int) -> None:
@@ -92,18 +144,20 @@ class Quantiser:
 
     def _repair(self, rows: NDArray[Any], z: Matrix, suspect: NDArray[np.intp]) -> None:
         """Deal with rows whose norm is not finite: missing values, or numbers near 1e308."""
-        for i in suspect:
-            row = np.asarray(rows[i], dtype=np.float64)
-            finite = np.isfinite(row)
-            if not finite.all() and self.missing != "centre":
+        finite = np.isfinite(rows[suspect])
+        if not finite.all():
+            if self.missing != "centre":
                 raise InputError(
                     f"the {self.block} contain NaN or infinity. Clean them, or pass "
                     'missing="centre" to count such a value as the public centre of its column. '
                     "(Which row it is stays private)"
                 )
+            z[suspect] = np.where(finite, z[suspect], 0.0)
+        for i in suspect[~np.isfinite(_squares(z[suspect]))]:
             # Halving before subtracting keeps the difference of two huge numbers finite; dividing
             # by the largest keeps the direction while the length is beyond float64.
-            halves = np.where(finite, row / 2 - self.clip.centre / 2, 0.0)
+            row = np.asarray(rows[i], dtype=np.float64)
+            halves = np.where(np.isfinite(row), row / 2 - self.clip.centre / 2, 0.0)
             size = float(np.abs(halves).max()) or 1.0
             direction = halves / size / self.clip.scale
             length = min(2 * size, _FAR * self.clip.norm / float(np.abs(direction).max() or 1.0))
@@ -118,3 +172,24 @@ def _squares(rows: Matrix) -> NDArray[np.float64]:
     """Return the squared norm of each row; einsum lets other threads run, BLAS dots do not."""
     squares: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows)
     return squares
+
+
+_MANY = (
+    2**27
+)  # numbers, from which a compiled kernel saves what it takes to load it (half a second)
+_counted: Counter[str] = Counter()  # numbers that this process was asked to quantise
+
+
+def kernel_for(numbers: int) -> Kernel | None:
+    """Return the compiled kernel if the numbers so far, and these, are many and numba is there."""
+    _counted["numbers"] += numbers
+    return _load_kernel() if _counted["numbers"] >= _MANY else None
+
+
+@cache
+def _load_kernel() -> Kernel | None:
+    try:
+        from primo.kernels import fused
+    except ImportError:  # no numba, or one that does not go with this NumPy
+        return None
+    return fused

@@ -6,7 +6,8 @@ import math
 import textwrap
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,15 @@ from primo.estimate.rowspace import RowSpace
 from primo.mechanisms.projection import Projected
 from primo.plans import CovarianceOrigin, Plan
 
+if TYPE_CHECKING:
+    from primo.uncertainty import GoodnessOfFit
+
 __all__ = ["PublicFeatures", "Release", "expect_release"]
 
 Matrix = NDArray[np.float64]
+
+#: Work (d³ + 150·d·l, in about nanoseconds) up to which the fit is part of what a release shows.
+_QUICK = 1e9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,8 +63,44 @@ class Release:
         return not self.reproducible
 
     def __repr__(self) -> str:
-        """Show the privacy statement: it is what a reader of a release has to know."""
-        return self.statement()
+        """Show the privacy statement, and how well the regressions fit by the released numbers."""
+        return f"{self.statement()}\n{_item('Fit', self._fit)}"
+
+    def goodness_of_fit(
+        self, *, level: float = 0.95, target: str = "rows", fdr: float = 0.05
+    ) -> GoodnessOfFit:
+        """Estimate R² of every outcome, with intervals, and say whether signal was found.
+
+        See `primo.uncertainty.goodness_of_fit`. Computed from this release alone: costs no privacy.
+        """
+        from primo.uncertainty import goodness_of_fit
+
+        return goodness_of_fit(self, level=level, target=target, fdr=fdr)
+
+    def summary(
+        self, outcome: str | int = 0, *, level: float = 0.95, target: str = "population"
+    ) -> str:
+        """Describe the regression of one outcome, by name or position, in plain text.
+
+        See `primo.uncertainty.summary`. Computed from this release alone: costs no privacy.
+        """
+        from primo.uncertainty import summary
+
+        return summary(self, outcome, level=level, target=target)
+
+    @cached_property
+    def _fit(self) -> str:
+        """Goodness of fit in a sentence; never raises, never takes much longer than a second."""
+        plan = self.plan
+        if plan.d**3 + 150 * plan.d * plan.l > _QUICK:
+            return "R² of every outcome, from the released numbers: release.goodness_of_fit()"
+        try:
+            with np.errstate(all="ignore"):
+                return _fit_sentence(self.goodness_of_fit())
+        except InputError as error:
+            return f"no R² from the released numbers: {error}"
+        except (ArithmeticError, ValueError, IndexError):  # to show a release must always work
+            return "no R² from the released numbers: they are not those of a regression"
 
     def statement(self) -> str:
         """Say in plain words what is protected, how strongly, and on what assumptions."""
@@ -134,6 +177,24 @@ class Release:
             f"({'full' if plan.full_outcome_moments else 'diagonal'}) {_sigma(plan.outcome_sigma)}; "
             f"split ratio {plan.split:.3g}"
         )
+
+
+def _fit_sentence(fit: GoodnessOfFit) -> str:
+    found, l = int(fit.found.sum()), len(fit.r_squared)
+    doubtful = l - int(fit.trusted.sum())
+    if l == 1:
+        text = (
+            f"R² {fit.r_squared[0]:.2f} from the released numbers ({fit.level:.0%} interval "
+            f"{fit.lower[0]:.2f} to {fit.upper[0]:.2f}); "
+            + ("signal clearly found" if found else "not distinguishable from noise")
+        )
+        return text + ("; the interval is not to be relied on" if doubtful else "")
+    low, middle, high = np.quantile(fit.r_squared, (0, 0.5, 1))
+    text = (
+        f"R² from the released numbers: median {middle:.2f} ({low:.2f} to {high:.2f}); signal clearly "
+        f"found for {found} of {l} outcomes"
+    )
+    return text + (f"; R² not to be relied on for {doubtful}" if doubtful else "")
 
 
 def expect_release(value: Any) -> Release:

@@ -109,7 +109,7 @@ def test_tables_in_files_are_the_tidy_one(release, tmp_path):
         read = pd.read_csv(uncertainty.write_table(release, tmp_path / name), sep="\t")
         assert list(read.columns) == list(frame.columns)
         np.testing.assert_allclose(read["estimate"], frame["estimate"], rtol=1e-6)
-        assert set(read["trusted"]) <= {"yes", "no"}
+        assert set(read["trusted"]) <= {0, 1}
     assert not list(tmp_path.glob("*.part"))
     with pytest.raises(primo.InputError, match="ends in"):
         uncertainty.write_table(release, tmp_path / "t.xlsx")

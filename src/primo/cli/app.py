@@ -20,18 +20,19 @@ from primo.errors import BudgetError, LedgerError, PrimoError
 
 __all__ = ["main"]
 
-_COMMANDS = (
-    "plan",
-    "fit",
-    "extend",
-    "predict",
-    "score-file",
-    "inspect",
-    "report",
-    "ledger",
-    "demo",
-    "completion",
-)
+#: Commands and what they do, without loading them.
+_COMMANDS = {
+    "plan": "Predict the accuracy of every way to protect and fit.",
+    "fit": "Fit all outcomes under one privacy budget and publish a release.",
+    "extend": "Release new outcomes of the same people.",
+    "predict": "Predict all outcomes for the rows of a file.",
+    "score-file": "Export polygenic scores for plink2 or the PGS Catalog.",
+    "inspect": "Verify a release and print its privacy statement.",
+    "report": "Write one self-contained HTML page about a release.",
+    "ledger": "Keep the books: limits, charges, history.",
+    "demo": "Walk through everything on simulated people.",
+    "completion": "Print the completion script of a shell.",
+}
 
 
 class _Commands(click.Group):
@@ -46,6 +47,14 @@ class _Commands(click.Group):
         module = name.replace("-", "_")
         command: click.Command = getattr(import_module(f"primo.cli.{module}"), module)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+    def call(self, line: list[str]) -> None:
+        """Run a command line inside this process; errors come back as exceptions."""
+        super().main(line, prog_name="primo", standalone_mode=False)
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run, and turn every error into a sentence and an exit code."""

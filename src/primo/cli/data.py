@@ -45,13 +45,13 @@ def open_rows(options: Options) -> Opened:
     return Opened(source=_table(options) if kind == "table" else _arrays(options))
 
 
-def open_features(options: Options, names: tuple[str, ...]) -> Columns:
+def open_features(options: Options, names: tuple[str, ...], variants: Variants | None) -> Columns:
     """Open the features of rows to predict for; what else the file holds is ignored."""
     kind = _kind(options)
     if kind in _GENOTYPES:
         from primo.sources.cohort import open_feature_columns
 
-        return open_feature_columns(**_cohort_options(options))
+        return open_feature_columns(**_cohort_options(options), like=variants)
     if kind == "table":
         from primo.sources.tables import open_table
 
@@ -110,8 +110,9 @@ def _kind(options: Options) -> str:
 
 
 def _cohort_options(options: Options) -> dict[str, Any]:
-    names = ("haplotypes", "covar", "keep", "remove", "extract", "exclude", "frequencies", "maf")
-    return {name: options[name] for name in (*_GENOTYPES, *names)}
+    names = ("haplotypes", "covar", "keep", "remove", "extract", "exclude")
+    public = ("frequencies", "maf", "multiallelic")
+    return {name: options[name] for name in (*_GENOTYPES, *names, *public)}
 
 
 def _cohort(options: Options) -> Opened:
@@ -161,6 +162,7 @@ def _table(options: Options) -> Source:
         outcomes=outcomes,
         outcomes_table=options["outcomes_table"],
         id_column=options["id_column"],
+        same_order=options["same_order"],
     )
 
 
@@ -169,8 +171,8 @@ def _arrays(options: Options) -> Source:
 
     if not options["outcome_array"]:
         raise InputError("--feature-array needs --outcome-array, with the same rows")
-    features = _open_array(options["feature_array"], None, "x")
-    outcomes = _open_array(options["outcome_array"], None, "y")
+    features = _open_array(options["feature_array"])
+    outcomes = _open_array(options["outcome_array"])
     return PairedSource(
         features=features,
         outcomes=outcomes,
@@ -179,12 +181,11 @@ def _arrays(options: Options) -> Source:
     )
 
 
-def _open_array(path: Path, names: tuple[str, ...] | None, prefix: str = "x") -> Columns:
+def _open_array(path: Path, names: tuple[str, ...] | None = None) -> Columns:
     from primo.sources.npy import open_npy
     from primo.sources.zarr import open_zarr
 
-    opener = open_npy if path.suffix == ".npy" else open_zarr
-    return opener(path, names=names, prefix=prefix)
+    return open_npy(path, names) if path.suffix == ".npy" else open_zarr(path, names=names)
 
 
 def _wanted(options: Options, block: str) -> tuple[str, ...]:

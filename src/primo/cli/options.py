@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import tomli_w
+from click.core import ParameterSource
 
 from primo.errors import InputError
 
@@ -19,6 +21,7 @@ __all__ = [
     "engine_options",
     "json_option",
     "ledger_options",
+    "out_options",
     "release_argument",
     "release_options",
     "used_config",
@@ -87,17 +90,16 @@ def checked(command: click.Command, settings: dict[str, Any], where: str) -> dic
 _NOT_KEPT = {"config", "out", "resume", "dry_run", "json_", "ledger", "ledger_key", "user", "zip_"}
 
 
-def used_config(ctx: click.Context) -> dict[str, Any]:
-    """Return the options that were given, by command line or file, as a configuration has them."""
-    names = {p.name: p.opts[0].lstrip("-") for p in ctx.command.params}
-    kept = {
-        names[name]: _toml(value)
-        for name, value in ctx.params.items()
-        if name not in _NOT_KEPT and value not in (None, ())
-    }
-    default = {p.name: p.get_default(ctx) for p in ctx.command.params}
-    ctx_default = {names[name]: _toml(value) for name, value in default.items() if name in names}
-    return {key: value for key, value in kept.items() if value != ctx_default.get(key)}
+def used_config(ctx: click.Context) -> str:
+    """Return the options that were given, by command line or file, as a configuration file."""
+    given = {}
+    for parameter in ctx.command.params:
+        name = parameter.name or ""
+        value = ctx.params.get(name)
+        chosen = ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
+        if chosen and value is not None and name not in _NOT_KEPT:
+            given[parameter.opts[0].lstrip("-")] = _toml(value)
+    return tomli_w.dumps(given)
 
 
 def _toml(value: Any) -> Any:
@@ -145,6 +147,13 @@ data_options = _together(
         help="Public allele frequencies (.afreq, .frq or TSV): centre and scale the genotypes.",
     ),
     click.option("--maf", type=float, help="Least minor allele frequency, by --frequencies."),
+    click.option(
+        "--multiallelic",
+        type=click.Choice(["refuse", "skip"]),
+        default="refuse",
+        show_default=True,
+        help="Variants with several ALT alleles.",
+    ),
     click.option("--table", type=_FILE, help="CSV, TSV (.gz too), Parquet or Arrow file."),
     click.option(
         "--outcomes-table", type=_FILE, help="Second file with the outcomes, joined by --id-column."
@@ -160,6 +169,9 @@ data_options = _together(
     ),
     click.option("--outcomes-from", type=_FILE, help="File with the names of the outcomes."),
     click.option("--id-column", help="Column that names the person of a row."),
+    click.option(
+        "--same-order", is_flag=True, help="Two tables without ids have the same rows in order."
+    ),
 )
 
 cost_options = _together(
@@ -232,4 +244,16 @@ engine_options = _together(
     click.option("--threads", type=int, help="Threads on this machine; default: its cores."),
     click.option("--workers", type=int, help="Worker processes of a local Dask cluster."),
     click.option("--scheduler", help="Address of a Dask scheduler, for example tcp://host:8786."),
+)
+
+out_options = _together(
+    click.option("--out", type=_FILE, help="Folder to write the release to, or a .zip file."),
+    click.option(
+        "--dry-run", is_flag=True, help="Print plan, predicted accuracy and cost; read no row."
+    ),
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Finish the interrupted release at --out: paid once, noise drawn once.",
+    ),
 )

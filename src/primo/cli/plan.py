@@ -16,9 +16,9 @@ __all__ = ["plan"]
 @click.command(
     epilog="Example:  primo plan --rows 20000 --features 25 --outcomes 1001 --epsilon 5 --protect both"
 )
-@click.option("--rows", type=int, required=True, help="Number of rows (people).")
-@click.option("--features", type=int, required=True, help="Number of features.")
-@click.option("--outcomes", type=int, required=True, help="Number of outcomes.")
+@click.option("--rows", type=click.IntRange(min=1), required=True, help="Number of rows (people).")
+@click.option("--features", type=click.IntRange(min=1), required=True, help="Number of features.")
+@click.option("--outcomes", type=click.IntRange(min=1), required=True, help="Number of outcomes.")
 @cost_options
 @click.option(
     "--protect",

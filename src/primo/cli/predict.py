@@ -42,7 +42,7 @@ def predict(release: Path, out: Path, missing: str, json_: bool, **options: Any)
 
     bundle = read_bundle(release)
     coefficients = bundle.coefficients()
-    columns = open_features(options, coefficients.feature_names)
+    columns = open_features(options, coefficients.feature_names, bundle.variants)
     centre = bundle.release.plan.features.centre if missing == "centre" else None
     path = predict_to_file(coefficients, columns, out, missing_centre=centre, show_progress=True)
     if json_:

@@ -24,6 +24,7 @@ SLACK = 2  # words; cryptography before 43 wants a spare block behind the output
 
 Words = NDArray[np.uint64]
 
+_KEY_BYTES = 32
 _ZEROS = memoryview(bytes(16 * CHUNK))  # CTR mode turns zeros into key stream
 
 
@@ -34,41 +35,87 @@ class RandomBits:
     chunk, label), so chunks may be drawn in any order and by any thread. A label can be drawn once:
     a second time would repeat the noise, which then cancels out of a difference. For the same
     reason a fresh key refuses to work in a forked process, to be copied and to be pickled.
+
+    Sealed bits are for a release that a crash may interrupt: their key is made of a stored secret and
+    of what is released (`bound`), so a second attempt at the same release repeats the very same
+    noise, and an attempt at anything else draws other noise. `primo.sealing` proves what that gives.
     """
 
-    __slots__ = ("_key", "_lock", "_pid", "_reproducible", "_used")
+    __slots__ = ("_key", "_kind", "_lock", "_pid", "_secret", "_used")
 
-    def __init__(self, key: bytes, *, reproducible: bool) -> None:
+    def __init__(self, key: bytes, *, kind: str) -> None:
         self._key = key
+        self._kind = kind  # "fresh", "reproducible", "sealed" or "bound"
+        self._secret: bytes | None = None  # of sealed bits, until they are bound
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._used: set[str] = set()
-        self._reproducible = reproducible
 
     @classmethod
     def fresh(cls) -> Self:
         """Draw a 256-bit key from the operating system; the only choice for a release."""
-        return cls(secrets.token_bytes(32), reproducible=False)
+        return cls(secrets.token_bytes(_KEY_BYTES), kind="fresh")
 
     @classmethod
     def seeded(cls, random_state: int) -> Self:
         """Derive the key from a seed: for tests and experiments, whoever knows it sees through."""
         seed = integer("random_state", random_state)
-        return cls(hashlib.sha256(b"primo.noise/seed/1:%d" % seed).digest(), reproducible=True)
+        key = hashlib.sha256(b"primo.noise/seed/1:%d" % seed).digest()
+        return cls(key, kind="reproducible")
+
+    @classmethod
+    def sealed(cls, secret: bytes) -> Self:
+        """Derive the key from a secret of 32 random bytes and from what will be released.
+
+        No noise can be drawn before `bound`. The secret is to be destroyed once the release is
+        published: with it, the release protects nobody.
+        """
+        if len(secret) != _KEY_BYTES:
+            raise InputError(f"the secret of a release has {_KEY_BYTES} bytes, not {len(secret)}")
+        # A sample is drawn before the rows are read, so it can depend on the secret alone.
+        bits = cls(_derived(secret, b"sample"), kind="sealed")
+        bits._secret = secret
+        return bits
+
+    def bound(self, digest: bytes) -> RandomBits:
+        """Return the bits for the noise of what `digest` stands for (`sealing.moments_digest`).
+
+        Can be done once. Bits that are not sealed are returned as they are.
+        """
+        if self._kind in ("fresh", "reproducible"):
+            return self
+        with self._lock:
+            secret, self._secret = self._secret, None
+        if secret is None:
+            raise PrivacyError("these random bits were bound to a release already")
+        return RandomBits(_derived(secret, b"noise:" + digest), kind="bound")
 
     @property
     def reproducible(self) -> bool:
         """Whether the noise can be drawn again from a seed; a release must say so."""
-        return self._reproducible
+        return self._kind == "reproducible"
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether another process could draw the same noise: from a seed, or from the secret."""
+        return self._kind != "fresh"
 
     def __repr__(self) -> str:
-        return f"<RandomBits {'reproducible' if self.reproducible else 'fresh'}>"
+        return f"<RandomBits {self._kind}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("RandomBits cannot be copied or pickled: two holders would repeat noise")
 
     def claim(self, label: str) -> None:
         """Take a label for good, or refuse; comes before the first stream of the label."""
+        if self._kind == "sealed":
+            raise PrivacyError(
+                "sealed random bits draw noise only after bound(digest) has tied them to what is "
+                "released: tied to nothing, the noise of other rows would be the same and cancel"
+            )
+        self._claim(label)
+
+    def _claim(self, label: str) -> None:
         if not self.reproducible and os.getpid() != self._pid:
             raise PrivacyError(
                 "these random bits were drawn before a fork and would repeat the parent's noise; "
@@ -88,7 +135,7 @@ class RandomBits:
         The places with the smallest of n independent 128-bit words: uniform by symmetry, and exactly
         so because a draw with equal words is thrown away.
         """
-        self.claim(label)
+        self._claim(label)
         stream = self.stream(label, 0)
         while True:
             words = np.concatenate(
@@ -125,6 +172,10 @@ class Stream:
     def word(self) -> int:
         """Draw the next word."""
         return int(self.words(1)[0])
+
+
+def _derived(secret: bytes, purpose: bytes) -> bytes:
+    return hmac.digest(secret, b"primo.noise/sealed/1:" + purpose, "sha256")
 
 
 def integer(name: str, value: object) -> int:

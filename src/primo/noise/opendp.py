@@ -33,6 +33,11 @@ def add_opendp(
 ) -> None:
     """Add noise that OpenDP draws with its own generator; `bits` only guards the label."""
     check_opendp(seeded=bits.reproducible)
+    if bits.repeatable:
+        raise InputError(
+            "OpenDP draws its own noise, so a resumed release would draw a second one; use "
+            "backend='primo' for a release that can be resumed"
+        )
     import opendp.prelude as dp
 
     bits.claim(label)

@@ -173,13 +173,16 @@ def select_ids(columns: Columns, rows: Rows) -> Ids | None:
 def _compose(stored: Rows, order: Rows) -> Rows:
     """Return the stored rows at the places `order`."""
     if isinstance(stored, range) and isinstance(order, range):
-        return stored[order.start : order.stop : order.step]
+        return stored[_as_index(order)]
     picked: NDArray[np.intp] = np.asarray(stored, dtype=np.intp)[_as_index(order)]
     return picked
 
 
 def _as_index(rows: Rows) -> Any:
-    return slice(rows.start, rows.stop, rows.step) if isinstance(rows, range) else rows
+    """Return a range as a slice; one that runs down to row 0 has no number to stop at."""
+    if not isinstance(rows, range):
+        return rows
+    return slice(rows.start, rows.stop if rows.stop >= 0 else None, rows.step)
 
 
 def _schema(source: SplitSource | PairedSource) -> str:

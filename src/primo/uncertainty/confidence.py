@@ -159,7 +159,7 @@ class _Equations:
         one, two, three = ((p * (inverse**k)[:, None]).T @ h for k in (1, 2, 3))
         moments = {k: ((inverse**k) @ p**2)[:, None] for k in (2, 3, 4)}
         q = np.maximum(moments[2], 1e-300)
-        size = self.norm(inverse**2) - 2 * one * three / q + one**2 * moments[4] / q**2
+        size = self.norm(inverse**2) - 2 * one * three / q + (one / q) ** 2 * moments[4]
         own = two - one * moments[3] / q
         sigma2 = self.system.association_variance
         variance = sigma2 * q + s2 * (np.maximum(size, 0.0) * q + own**2)

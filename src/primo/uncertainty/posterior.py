@@ -8,7 +8,8 @@ of Â, the variance
 
 averaged over simulated noise of the covariance: filter noise, covariance noise and what shrinkage
 leaves out, in one number per direction and group of outcomes. The closed form of mathematics.md,
-1/(a²/v + 1/τ²), is its value for exact eigenvectors and the best g. Coverage is *on average over
+1/(a²/v + 1/τ²), is its value for exact eigenvectors and the best g. S is not the prior that the filter
+was chosen under but the more careful one of `uncertainty.prior`. Coverage is *on average over
 coefficients and outcomes*, as always in empirical Bayes: not for each single one.
 """
 
@@ -26,6 +27,7 @@ from primo.estimate.selection import DOUBT, NUMERICAL_NOISE
 from primo.estimate.signal import Signal, SignalModel, prior_shape
 from primo.fitted import centred_moments
 from primo.release import Release
+from primo.uncertainty.prior import judged_variances
 
 __all__ = ["Posterior", "posterior_of"]
 
@@ -101,9 +103,10 @@ def posterior_of(release: Release) -> Posterior:
     values, vectors = np.linalg.eigh(moments.covariance)
     association = vectors.T @ moments.association
     replicas = simulate(values, moments.covariance_sigma)
-    groups, association, signal, noise = _signal(moments, replicas, association)
-    filters, errors, strengths = _errors(replicas, signal, groups, noise)
-    association = association * groups.spread(filters)
+    prior = _prior(moments, replicas, association)
+    groups = prior.groups
+    filters, errors, strengths = _errors(replicas, prior)
+    association = prior.association * groups.spread(filters)
     plan = release.plan
     kept, mass = 0.0, plan.n * plan.constant
     mean_sigma = feature_sigma = 0.0
@@ -130,68 +133,66 @@ def posterior_of(release: Release) -> Posterior:
     )
 
 
-def _signal(
-    moments: NoisyMoments, replicas: Replicas, association: Floats
-) -> tuple[OutcomeGroups, Floats, Signal, float]:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Prior:
+    """What the association says about the coefficients, and the association along its directions."""
+
+    groups: OutcomeGroups
+    association: Floats  # (d, l) rotated
+    signal: Signal  # of the groups
+    common: Signal  # of the outcomes as they are, all alike
+    noise: float  # σ₂²
+
+
+def _prior(moments: NoisyMoments, replicas: Replicas, association: Floats) -> _Prior:
     """Fit the prior as `primo.estimate.estimate` does for "auto"; a test holds the two together."""
     d, l = moments.shape
     groups = one_group(l)
     energy = groups.energy(association)
     noise = max(moments.association_sigma**2, NUMERICAL_NOISE * energy.sum() / (d * l), 1e-300)
-    if replicas.truth[-1] <= 0:
-        nothing = Signal(gamma=np.zeros(1), strength=np.zeros(1), score=0.0)
-        return groups, association, nothing, noise
-    model = SignalModel(replicas, noise_variance=noise, variation=moments.total_variation / l)
-    signal = model.fit(energy, groups)
-    finer = group_outcomes(moments)
+    signal = Signal(gamma=np.zeros(1), strength=np.zeros(1), score=0.0)
+    finer = groups
+    if replicas.truth[-1] > 0:
+        model = SignalModel(replicas, noise_variance=noise, variation=moments.total_variation / l)
+        signal = model.fit(energy, groups)
+        finer = group_outcomes(moments)
+    common = signal
     if len(finer.counts) > 1:
         rotated = finer.rotate(association)
         energy = finer.energy(rotated)
         weighted = model.fit(energy, finer, gammas=signal.gamma)
         alike = model.fit(energy, finer.with_equal_weights(), gammas=signal.gamma)
         if weighted.score > alike.score - DOUBT:
-            return finer, rotated, model.refine(energy, finer, weighted), noise
-    return groups, association, signal, noise
+            groups, association = finer, rotated
+            signal = model.refine(energy, finer, weighted)
+    return _Prior(groups=groups, association=association, signal=signal, common=common, noise=noise)
 
 
-def _errors(
-    replicas: Replicas, signal: Signal, groups: OutcomeGroups, noise: float
-) -> tuple[Floats, Floats, Floats]:
+def _errors(replicas: Replicas, prior: _Prior) -> tuple[Floats, Floats, Floats]:
     """Return filters, error variances and prior variances along the eigenvectors, (d, groups) each."""
-    truth = replicas.truth
-    d, count = len(truth), len(groups.counts)
-    filters, errors, strengths = np.zeros((d, count)), np.zeros((d, count)), np.zeros((d, count))
-    overlap = replicas.overlap()
-    for gamma in np.unique(signal.gamma) if truth[-1] > 0 else ():
+    truth, groups, signal = replicas.truth, prior.groups, prior.signal
+    filters = np.zeros((len(truth), len(groups.counts)))
+    if truth[-1] <= 0:
+        return filters, filters.copy(), filters.copy()
+    for gamma in np.unique(signal.gamma):
         which = signal.gamma == gamma
-        shape = prior_shape(truth, gamma)
-        strength = signal.strength[which]
-        risk = FilterRisk.build(replicas, shape, noise)
-        g = risk.best_filter(strength)
-        shape = _hedged(truth, gamma)
-        square, cross, prior = truth**2 * shape, truth * shape, shape
-        if overlap is not None:
-            square, cross, prior = overlap.T @ square, overlap.T @ cross, overlap.T @ prior
-        quadratic = g**2 * square[:, None] - 2 * g * cross[:, None] + prior[:, None]
-        filters[:, which] = g
-        errors[:, which] = np.maximum(quadratic, 0.0) * strength + g**2 * noise
-        strengths[:, which] = np.outer(prior, strength)
-    return filters, errors, strengths
-
-
-def _hedged(truth: Floats, gamma: float) -> Floats:
-    """Prior variances for judging errors: half-way to the flat prior that explains as much.
-
-    γ is chosen from a handful of values by what it does to predictions, where faint directions hardly
-    count. Coefficients are mostly made of them: γ = 2 would deny them any signal, γ = −1 grant them a
-    thousandfold. Directions that γ > 0 denies get no less than under the flat prior.
-    """
-    whole = float(truth @ prior_shape(truth, gamma))
-    flat = np.full(len(truth), whole / float(truth.sum()))
-    if gamma > 0:
-        return np.asarray(np.maximum(prior_shape(truth, gamma), flat))
-    half = prior_shape(truth, gamma / 2)
-    return np.asarray(half * (whole / float(truth @ half)))
+        risk = FilterRisk.build(replicas, prior_shape(truth, gamma), prior.noise)
+        filters[:, which] = risk.best_filter(signal.strength[which])
+    strengths = judged_variances(
+        replicas,
+        groups,
+        energy=groups.energy(prior.association),
+        signal=signal,
+        common=prior.common,
+        noise=prior.noise,
+    )
+    cross = truth[:, None] * strengths
+    square = truth[:, None] * cross
+    overlap = replicas.overlap()
+    if overlap is not None:
+        square, cross, strengths = overlap.T @ square, overlap.T @ cross, overlap.T @ strengths
+    quadratic = filters**2 * square - 2 * filters * cross + strengths
+    return filters, np.maximum(quadratic, 0.0) + filters**2 * prior.noise, strengths
 
 
 def _shares(groups: OutcomeGroups, l: int) -> Floats:

@@ -9,10 +9,10 @@ The criteria were set where benchmarks/coverage.py first sees coverage leave 93 
   more than `LEANING` of the error's variance. The shape of the prior then decides, and effects need
   not be Gaussian: with 70 to 95 % of them zero coverage falls to 90 %. A prediction adds effects up,
   which makes them more Gaussian: its limit is higher.
-  Not flagged, and known: with public outcomes of which most directions are noise, these intervals are
-  up to 1.3 times too wide (98 % instead of 95 %).
 - R² of one outcome: see `fit.goodness_of_fit`.
 - all: the covariance is not that of the rows (a sample of them, or a reference panel).
+
+That benchmark fails if a cell that is not flagged leaves 93 to 97 %.
 """
 
 from __future__ import annotations

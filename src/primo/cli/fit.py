@@ -1,0 +1,60 @@
+"""`primo fit`: plan, charge, read, publish; and finish what was interrupted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from primo.cli.data import open_rows, settings_of
+from primo.cli.options import (
+    config_option,
+    cost_options,
+    data_options,
+    engine_options,
+    json_option,
+    ledger_options,
+    out_options,
+    release_options,
+    used_config,
+)
+from primo.cli.publish import Request, preview, resumed_options, run
+from primo.fitting import prepare
+
+__all__ = ["fit"]
+
+
+@click.command(
+    epilog="Example:  primo fit --bfile cohort --pheno traits.tsv --protect both --epsilon 5 "
+    "--delta 1e-6 --bounds bounds.toml --ledger cohort.ledger --out release/"
+)
+@config_option
+@data_options
+@cost_options
+@release_options
+@ledger_options
+@engine_options
+@out_options
+@json_option
+@click.pass_context
+def fit(ctx: click.Context, /, **options: Any) -> None:
+    """Fit all outcomes under one privacy budget and publish a release.
+
+    Reads each row once. The ledger is charged before the first one is read.
+    """
+    if options["resume"]:
+        options = resumed_options(ctx, options)
+        request = prepared_request(options, config="")
+    else:
+        request = prepared_request(options, config=used_config(ctx))
+    if options["dry_run"]:
+        preview(request)
+    else:
+        run(request)
+
+
+def prepared_request(options: dict[str, Any], *, config: str) -> Request:
+    """Open the rows and plan the release; no row is read."""
+    opened = open_rows(options)
+    prepared = prepare(opened.source, settings_of(options, opened))
+    return Request(options=options, opened=opened, prepared=prepared, config=config)

@@ -1,0 +1,239 @@
+"""What `primo fit` and `primo extend` share: the preview, the run, and how it is resumed."""
+
+from __future__ import annotations
+
+import getpass
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from primo.bundle import Bundle
+from primo.cli.data import Opened
+from primo.cli.options import checked
+from primo.cli.output import say, show_json
+from primo.errors import InputError
+from primo.fitting import Account, Engine, Prepared
+from primo.ledger import open_ledger
+from primo.planning.forecast import predict
+from primo.plans import CovarianceOrigin, Plan
+from primo.privacy.accounting import epsilon_spent
+from primo.publishing import begin, publish
+from primo.staging import Staging, partial_of
+
+__all__ = ["Request", "preview", "resumed_options", "run"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Request:
+    """A release that was asked for, planned, and neither paid for nor read."""
+
+    options: Mapping[str, Any]
+    opened: Opened
+    prepared: Prepared
+    config: str  # TOML, kept with the release
+
+    @property
+    def out(self) -> Path:
+        """Where the bundle goes."""
+        out: Path | None = self.options["out"]
+        if out is None:
+            raise InputError("give --out: the folder (or .zip file) to write the release to")
+        return out
+
+    def account(self) -> Account | None:
+        """Open the ledger that pays, if one was named."""
+        where = self.options["ledger"]
+        if where is None:
+            return None
+        return Account(
+            ledger=open_ledger(where, key_file=self.options["ledger_key"]),
+            purpose=self.options["purpose"] or f"release {self.options['out'] or ''}".strip(),
+            user=self.options["user"] or getpass.getuser(),
+            dataset=self.options["dataset"],
+        )
+
+    def engine(self) -> Engine:
+        """Return how the options want the work to be done."""
+        workers, scheduler = self.options["workers"], self.options["scheduler"]
+        if workers is not None and scheduler is not None:
+            raise InputError("give --workers (a cluster on this machine) or --scheduler, not both")
+        if workers is not None and workers < 1:
+            raise InputError(f"--workers {workers} must be at least 1")
+        return Engine(
+            workers=self.options["threads"], client=scheduler or workers, show_progress=True
+        )
+
+
+def preview(request: Request) -> None:
+    """Print the plan, the predicted accuracy and the cost; charge nothing, read no row."""
+    plan = request.prepared.plan
+    expected = _prediction(plan)
+    account = request.account()
+    before, after = (None, None) if account is None else _books(account, plan)
+    if request.options["json_"]:
+        show_json(
+            {
+                "rows": plan.n,
+                "features": plan.d,
+                "outcomes": plan.l,
+                "counts": dict(request.opened.counts),
+                "protection": str(plan.protection),
+                "epsilon": plan.epsilon,
+                "delta": plan.budget.delta,
+                "mu": plan.mu,
+                "noise": {
+                    "covariance": plan.covariance_sigma,
+                    "association": plan.association_sigma,
+                    "outcome_moments": plan.outcome_sigma,
+                },
+                "predicted_r2": None if expected is None else expected.r2,
+                "no_privacy_r2": None if expected is None else expected.ols_r2,
+                "ledger_epsilon_if_new": before,
+                "config": request.config,
+            }
+        )
+        return
+    _show_counts(request)
+    click.echo(
+        f"Plan: {plan.l} regressions on {plan.d} features, {plan.n} rows; {plan.protection} secret."
+    )
+    click.echo(
+        f"Cost: epsilon {plan.epsilon:g}, delta {plan.budget.delta:g} (mu {plan.mu:.4g}), for all "
+        "outcomes together."
+    )
+    click.echo(
+        f"Noise in scaled units: covariance {plan.covariance_sigma:.4g}, association "
+        f"{plan.association_sigma:.4g}, outcome moments {plan.outcome_sigma:.4g}."
+    )
+    if expected is not None:
+        click.echo(
+            f"Predicted R²: {expected.r2:.3f} (without privacy {expected.ols_r2:.3f}), if the features "
+            "explain 30 % of the outcomes and the bounds fit; `primo plan` takes other assumptions."
+        )
+    if account is not None:
+        click.echo(f"Ledger {account.ledger.where}: {after}")
+    say("Dry run: no row was read and nothing was charged.")
+
+
+def run(request: Request) -> None:
+    """Publish, and say what was done."""
+    account, engine, out = request.account(), request.engine(), request.out
+    if request.options["resume"]:
+        staging = Staging.resume(out)
+    else:
+        _show_counts(request)
+        if account is None:
+            say("Note: no --ledger, so nothing keeps count of what is spent on these people.")
+        staging = begin(out, request.prepared, config=request.config, charged=account is not None)
+    try:
+        bundle = publish(
+            staging,
+            request.opened.source,
+            request.prepared,
+            account=account,
+            engine=engine,
+            variants=request.opened.variants,
+            estimation={"estimator": request.options["estimator"]},
+        )
+    except BaseException:
+        if partial_of(out).exists():
+            command = click.get_current_context().info_name
+            say(
+                "Nothing was published. What was charged is not lost: once the cause is mended, finish "
+                f"the same release with\n  primo {command} --resume --out {out}"
+                + (f" --ledger {request.options['ledger']}" if account else "")
+            )
+        raise
+    _finished(request, bundle)
+
+
+def resumed_options(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of the interrupted run; only where and how may be given anew."""
+    if options["out"] is None:
+        raise InputError("--resume needs --out: the release that was interrupted")
+    with Staging.resume(options["out"]) as staging:
+        kept = tomllib.loads(staging.config)
+    settings = checked(ctx.command, kept, "the interrupted run")
+    anew = {"out", "resume", "json_", "ledger", "ledger_key", "user", "threads", "workers"}
+    anew |= {"scheduler", "missing"}
+    for name in options:
+        given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and name not in anew:
+            raise InputError(
+                f"--{name.replace('_', '-')} cannot be changed when a run is resumed: the release was "
+                "planned and paid for with the options of its first run"
+            )
+    with ctx.scope(cleanup=False):
+        params = {p.name: p for p in ctx.command.params}
+        for name, value in settings.items():
+            if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+                options[name] = params[name].type_cast_value(ctx, value)
+    return options
+
+
+def _finished(request: Request, bundle: Bundle) -> None:
+    plan = request.prepared.plan
+    if request.options["json_"]:
+        show_json(
+            {
+                "release": str(bundle.path),
+                "release_id": bundle.manifest["release_id"],
+                "digest": bundle.digest,
+                "rows": plan.n,
+                "features": plan.d,
+                "outcomes": plan.l,
+                "counts": dict(request.opened.counts),
+                "privacy": bundle.manifest["privacy"],
+            }
+        )
+        return
+    click.echo(bundle.release.statement())
+    if request.opened.rows_per_person > 1:
+        click.echo(
+            "  Per person   a person owns two rows (haplotypes), so against replacing a whole person "
+            f"the guarantee is mu = {2 * plan.mu:.4g}: epsilon = "
+            f"{_per_person(plan):.4g} at the same delta"
+        )
+    say()
+    say(f"Published {bundle.path}. Next:  primo report {bundle.path}")
+
+
+def _per_person(plan: Plan) -> float:
+    """Epsilon for two rows at once: replacing both is two steps of one row, so mu doubles."""
+    from primo.privacy.accounting import Cost
+
+    return epsilon_spent([Cost(mu=2 * plan.mu, margin=2 * plan.margin)], plan.budget.delta)
+
+
+def _show_counts(request: Request) -> None:
+    if request.options["json_"]:
+        return
+    for label, count in request.opened.counts:
+        say(f"{label}: {count}")
+    if request.opened.rows_per_person > 1:
+        say("Note: one row per haplotype, so one person owns two rows; the guarantee is per row.")
+
+
+def _prediction(plan: Plan) -> Any:
+    """Forecast the accuracy, where the forecast covers the plan."""
+    if plan.sampled or plan.covariance_origin is not CovarianceOrigin.ROWS:
+        return None
+    return predict(plan, association=plan.association)
+
+
+def _books(account: Account, plan: Plan) -> tuple[float, str]:
+    """Say what the ledger would hold if this were a new data set, and of those it knows."""
+    alone = epsilon_spent([plan.cost], account.ledger.limit.delta)
+    limit = account.ledger.limit
+    text = f"limit epsilon {limit.epsilon:g}, delta {limit.delta:g} per data set; "
+    text += f"this release alone spends epsilon {alone:.4g} of it. "
+    text += "What is left of a known data set: primo ledger show " + account.ledger.where
+    if not math.isfinite(alone) or alone > limit.epsilon:
+        text = f"this release does not fit the limit (epsilon {limit.epsilon:g}): " + text
+    return alone, text

@@ -1,0 +1,146 @@
+"""The quantiser's passes over a row, fused into one and compiled (needs numba).
+
+A kernel reports the squared length of what it wrote for each row, or infinity where it does not vouch
+for it, and `primo.quantise` decides by that. The proof is short:
+
+- A finite length is a sum of squares of finite, truncated numbers: they are integers. If it is at most
+  2**53, no partial sum was larger, so none was rounded, whatever the order: it is the exact length.
+- The integers are the very bits that NumPy writes, because each value takes the same operations, none
+  of them contracted or reordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+__all__ = ["fused"]
+
+Matrix = NDArray[np.float64]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_TYPES = tuple(np.dtype(name) for name in ("float64", "float32", "int8"))
+_LARGEST = float(np.finfo(np.float64).max)
+_FAR = (
+    2.0**500
+)  # in steps; rows that reach beyond are left to NumPy, and squares of this are finite
+
+
+def fused(
+    rows: NDArray[Any],
+    out: Matrix,
+    *,
+    centre: Matrix | None,
+    factor: Matrix,
+    edge: float,
+    fill: bool,
+) -> Matrix | None:
+    """Write trunc((rows - centre)·factor), cut to ±edge, into `out` and return squared lengths.
+
+    Without a centre, `factor` is one number and nothing is cut. A value that is not finite becomes 0 if
+    `fill`. Else it gives its row the length infinity, as does being very far out. Returns None if there
+    is no kernel for the type or the layout of the rows, and leaves `out` alone.
+    Cost: one pass, during which other threads run; a second when a machine first compiles it.
+    """
+    read, written = _stretch(rows), _stretch(out)
+    if rows.dtype not in _TYPES or read is None or written is None:
+        return None
+    read[0].flags.writeable = False  # one type, and so one compilation, for rows of both kinds
+    lengths = np.empty(len(rows))
+    if centre is None:
+        _scale_rows(*read, float(factor), fill, *written, rows.shape[1], lengths)
+    else:
+        _centre_rows(*read, centre, factor, edge, fill, *written, lengths)
+    return lengths
+
+
+def _stretch(rows: NDArray[Any]) -> tuple[NDArray[Any], int] | None:
+    """Return the memory from first to last value and the step from row to row, in values."""
+    (m, width), (down, across), size = rows.shape, rows.strides, rows.itemsize
+    if m < 2 or across != size or down < width * size or down % size or not rows.flags.aligned:
+        return None
+    return as_strided(rows, ((m - 1) * (down // size) + width,), (size,)), down // size
+
+
+def _compiled(**options: Any) -> Callable[[Function], Function]:
+    """Compile a function on its first call; without `fastmath`, so that it rounds as NumPy does."""
+    return numba.njit(nogil=True, **options)  # type: ignore[no-any-return]
+
+
+def _kept(function: Function) -> Function:
+    """Compile, and keep the result on disk for later processes if there is a folder to write to."""
+    try:
+        return _compiled(cache=True)(function)
+    except RuntimeError:
+        return _compiled()(function)
+
+
+@_compiled(fastmath={"reassoc"})  # lets the compiler add several at a time
+def _plus(a: float, b: float) -> float:
+    return a + b
+
+
+@_compiled()
+def _scale_row(row: Matrix, factor: float, fill: bool, out: Matrix) -> float:
+    length = 0.0
+    for j in range(len(out)):
+        value = 0.0 if fill and not abs(row[j]) <= _LARGEST else np.trunc(row[j] * factor)
+        length = _plus(length, value * value)
+        out[j] = value
+    return length if length < _FAR**2 else np.inf
+
+
+@_compiled()
+def _centre_row(
+    row: Matrix, centre: Matrix, factor: Matrix, edge: float, fill: bool, out: Matrix
+) -> float:
+    length, reach = 0.0, 0.0
+    for j in range(len(out)):
+        value = (row[j] - centre[j]) * factor[j]
+        value = 0.0 if fill and not abs(row[j]) <= _LARGEST else value
+        reach = _plus(reach, abs(value))  # cutting would hide infinity
+        value = np.trunc(edge if value > edge else (-edge if value < -edge else value))
+        length = _plus(length, value * value)
+        out[j] = value
+    return length if reach < _FAR else np.inf  # nor is NaN below it
+
+
+@_kept
+def _scale_rows(
+    rows: NDArray[Any],
+    step: int,
+    factor: float,
+    fill: bool,
+    out: Matrix,
+    out_step: int,
+    width: int,
+    lengths: Matrix,
+) -> None:
+    for i in range(len(lengths)):
+        a, b = i * step, i * out_step
+        lengths[i] = _scale_row(rows[a : a + width], factor, fill, out[b : b + width])
+
+
+@_kept
+def _centre_rows(
+    rows: NDArray[Any],
+    step: int,
+    centre: Matrix,
+    factor: Matrix,
+    edge: float,
+    fill: bool,
+    out: Matrix,
+    out_step: int,
+    lengths: Matrix,
+) -> None:
+    width = len(centre)
+    for i in range(len(lengths)):
+        a, b = i * step, i * out_step
+        lengths[i] = _centre_row(
+            rows[a : a + width], centre, factor, edge, fill, out[b : b + width]
+        )

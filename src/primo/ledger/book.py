@@ -1,0 +1,416 @@
+"""The ledger itself: charge before read, refuse what does not fit, and tell what happened."""
+
+from __future__ import annotations
+
+import getpass
+import math
+import os
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from primo.errors import BudgetError, InputError, LedgerError
+from primo.ledger.chain import Row, link
+from primo.ledger.entries import Charge, Entry, Spent
+from primo.ledger.export import write_export
+from primo.ledger.key import Key, lost_key
+from primo.ledger.people import Sketch, share_people, tokens_digest, tokens_from_bytes
+from primo.ledger.state import FORMAT, State, read_state
+from primo.ledger.store import Store, Writer
+from primo.privacy.accounting import Cost, epsilon_spent, fits, left
+from primo.privacy.budget import Budget
+from primo.privacy.calibration import mu_of
+
+__all__ = ["Ledger", "first_row"]
+
+T = TypeVar("T")
+
+_LONGEST = 10_000  # characters of a name or a purpose
+
+
+class Ledger:
+    """What has been spent on people, by whom, for what; `open_ledger` and `create_ledger` make it.
+
+    Guarantee: a charge that returned is on disk, and at that moment everything that was ever charged to
+    data sets that share a person with this one fitted every limit that holds for them. Processes
+    take turns; a process that dies leaves its whole charge or nothing.
+    """
+
+    def __init__(self, store: Store, key: Key | None, *, readonly: bool = False) -> None:
+        self._store = store
+        self._key = key
+        self._readonly = readonly
+        # Data sets never change, so what was compared once need not be compared under the lock.
+        self._compared: dict[tuple[str, int], bool] = {}
+
+    def __repr__(self) -> str:
+        """Say where it is."""
+        return f"<Ledger {self.where}>"
+
+    @property
+    def where(self) -> str:
+        """Where it is, without a password."""
+        return self._store.where
+
+    @property
+    def key(self) -> Key:
+        """The key that people are recognised with; an error if it is not at hand."""
+        if self._key is None:
+            raise LedgerError(f"the key of {self.where} was not found. {lost_key()}")
+        return self._key
+
+    @property
+    def limit(self) -> Budget:
+        """The limit of every data set that has none of its own."""
+        return self._state().limit
+
+    @property
+    def head(self) -> str:
+        """The hash of the last entry; noted elsewhere, it shows later that the end is not missing."""
+        return self._state().last.hash
+
+    def charge(
+        self,
+        sketch: Sketch,
+        cost: Cost,
+        *,
+        release_id: str,
+        purpose: str,
+        user: str | None = None,
+        dataset: str | None = None,
+    ) -> Charge:
+        """Pay for a release before its rows are read, or refuse.
+
+        Parameters
+        ----------
+        sketch
+            The people, from `primo.identity.sketch` with this ledger's `key`.
+        cost
+            What the release costs.
+        release_id
+            The release. The same one, with the same people and cost, is paid for once: the first
+            charge is returned again, with `digest` set if it is published already.
+        purpose, user
+            Why and who; the user of the operating system if None.
+        dataset
+            What to call these people if they are new to the ledger.
+
+        Raises
+        ------
+        BudgetError
+            If it does not fit; the ledger is unchanged.
+        """
+        _check_text(release_id=release_id, purpose=purpose)
+        self._check_sketch(sketch)
+
+        def act(pen: _Pen) -> Charge:
+            state = pen.state
+            earlier = state.charges.get(release_id)
+            if earlier is not None:
+                self._check_same(state, earlier, sketch, cost)
+                return earlier
+            around = self._around(state, sketch, pen.writer.people)
+            known = state.number_of(sketch.digest) is not None
+            self._check_limits(state, around, cost, known=known)
+            number = self._register(pen, sketch, around, dataset)
+            pen.write(
+                kind="charge",
+                dataset=number,
+                release_id=release_id,
+                cost=cost.to_dict(),
+                purpose=purpose,
+                user=_user(user),
+            )
+            return pen.state.charges[release_id]
+
+        self._around(self._state(), sketch, self._store.people)  # compare before the lock
+        return self._write(act)
+
+    def finish(self, release_id: str, digest: str) -> Charge:
+        """Record that a release was published, with the hash of what was; once and for all."""
+        _check_text(release_id=release_id, digest=digest)
+
+        def act(pen: _Pen) -> Charge:
+            charge = pen.state.charges.get(release_id)
+            if charge is None:
+                raise LedgerError(f"release {release_id!r} was never charged to {self.where}")
+            if charge.digest is None:
+                pen.write(kind="finish", release_id=release_id, digest=digest, user=_user(None))
+            elif charge.digest != digest:
+                raise LedgerError(
+                    f"release {release_id!r} was published already, with other numbers. One charge "
+                    "pays for one release; two draws of noise could be averaged"
+                )
+            return pen.state.charges[release_id]
+
+        return self._write(act)
+
+    def find(self, release_id: str) -> Charge | None:
+        """Return the charge of a release, or None."""
+        return self._state().charges.get(release_id)
+
+    def note(
+        self,
+        cost: Cost,
+        *,
+        purpose: str,
+        dataset: str | Sketch | None = None,
+        user: str | None = None,
+        release_id: str | None = None,
+    ) -> Charge:
+        """Enter by hand what was spent elsewhere; a fact, so no limit refuses it.
+
+        `dataset` is a label of the ledger, a sketch, or None: every data set, known now or later.
+        """
+        release_id = f"note-{uuid.uuid4()}" if release_id is None else release_id
+        _check_text(release_id=release_id, purpose=purpose)
+        if isinstance(dataset, Sketch):
+            self._check_sketch(dataset)
+
+        def act(pen: _Pen) -> Charge:
+            earlier = pen.state.charges.get(release_id)
+            if earlier is not None:
+                if earlier.cost != cost or not earlier.elsewhere:
+                    raise LedgerError(f"release {release_id!r} is in {self.where} already")
+                return earlier
+            if isinstance(dataset, Sketch):
+                around = self._around(pen.state, dataset, pen.writer.people)
+                number: int | None = self._register(pen, dataset, around, None)
+            else:
+                number = None if dataset is None else pen.state.labelled(dataset)
+            pen.write(
+                kind="note",
+                dataset=number,
+                release_id=release_id,
+                cost=cost.to_dict(),
+                purpose=purpose,
+                user=_user(user),
+            )
+            return pen.state.charges[release_id]
+
+        return self._write(act)
+
+    def set_limit(
+        self, limit: Budget, *, purpose: str, dataset: str | None = None, user: str | None = None
+    ) -> None:
+        """Change the limit of a data set, or, without one, of all that have none of their own."""
+        _check_text(purpose=purpose)
+
+        def act(pen: _Pen) -> None:
+            state = pen.state
+            number = None if dataset is None else state.labelled(dataset)
+            if limit == (state.limit if number is None else state.limits.get(number)):
+                return
+            stored = {"epsilon": limit.epsilon, "delta": limit.delta}
+            pen.write(kind="limit", dataset=number, limit=stored, purpose=purpose, user=_user(user))
+
+        self._write(act)
+
+    def spent(self) -> tuple[Spent, ...]:
+        """Return, per data set, what was spent on its people and what is left.
+
+        A release counts for every data set that shares a person with the one it was charged to.
+        """
+        state = self._state()
+        return tuple(state.spent(number) for number in state.datasets)
+
+    def history(self) -> tuple[Entry, ...]:
+        """Return every entry, oldest first."""
+        return tuple(self._state().entries)
+
+    def verify(self, expected_head: str | None = None) -> str:
+        """Check every entry and return the head; raise `LedgerError` naming the first bad one.
+
+        With `expected_head`, a head that was noted earlier, also see that nothing was cut off since.
+        """
+        state = self._state()
+        if expected_head is not None and expected_head not in {e.hash for e in state.entries}:
+            raise LedgerError(
+                f"{self.where} does not contain the entry {expected_head[:16]}… that was its head: the "
+                "end was cut off, or an old copy took its place. Restore the newest copy"
+            )
+        return state.last.hash
+
+    def export(self, path: str | os.PathLike[str]) -> Path:
+        """Write the verified history for an auditor: .jsonl with the chain, or .csv to look at.
+
+        Neither holds a token of a person.
+        """
+        rows = self._store.rows()
+        state = read_state(rows, self._key, where=self.where)
+        return write_export(Path(path), rows, state.entries)
+
+    def grant_reader(self, role: str) -> None:
+        """Let a role of the database read the history, and neither write nor see the tokens."""
+        self._store.grant(role, write=False)
+
+    def grant_writer(self, role: str) -> None:
+        """Let a role of the database charge; with the key it can, and change nothing past."""
+        self._store.grant(role, write=True)
+
+    def _state(self) -> State:
+        return read_state(self._store.rows(), self._key, where=self.where)
+
+    def _write(self, act: Callable[[_Pen], T]) -> T:
+        if self._readonly:
+            raise LedgerError(f"{self.where} was opened to be read only; open it without readonly")
+        key = self.key
+
+        def alone(writer: Writer) -> T:
+            return act(_Pen(writer=writer, key=key, where=self.where))
+
+        return self._store.write(alone)
+
+    def _around(
+        self, state: State, sketch: Sketch, people: Callable[[int], bytes | None]
+    ) -> frozenset[int]:
+        """Return the data sets that share a person with the sketch."""
+        number = state.number_of(sketch.digest)
+        if number is not None:
+            return state.around(number)
+        found = set()
+        for dataset in state.datasets.values():
+            pair = (sketch.digest, dataset.number)
+            if dataset.by == sketch.by and pair not in self._compared:
+                tokens = people(dataset.number)
+                if tokens is None or tokens_digest(tokens) != dataset.people:
+                    raise LedgerError(
+                        f"the people of data set {dataset.label!r} in {self.where} are not those that "
+                        "were written; restore the ledger from a copy"
+                    )
+                self._compared[pair] = share_people(sketch.tokens, tokens_from_bytes(tokens))
+            if self._compared.get(pair):
+                found.add(dataset.number)
+        return frozenset(found)
+
+    def _check_limits(
+        self, state: State, around: frozenset[int], cost: Cost, *, known: bool
+    ) -> None:
+        """Refuse a cost that breaks the limit of anyone among these people."""
+        earlier = state.costs(around)
+        limits: dict[Budget, str] = {} if known else {state.limit: "people who are new to it"}
+        for number in sorted(around, reverse=True):
+            limits[state.limit_of(number)] = repr(state.datasets[number].label)
+        for limit, whom in limits.items():
+            if not fits([*earlier, cost], limit):
+                raise BudgetError(_refusal(self.where, whom, limit, earlier, cost))
+
+    def _register(
+        self, pen: _Pen, sketch: Sketch, around: frozenset[int], label: str | None
+    ) -> int:
+        """Return the number of the data set of these people, which may be new."""
+        known = pen.state.number_of(sketch.digest)
+        if known is not None:
+            return known
+        number = len(pen.state.datasets) + 1
+        pen.writer.add_people(number, sketch.to_bytes())
+        pen.write(
+            kind="dataset",
+            dataset=number,
+            label=_new_label(pen.state, label or f"data set {number}"),
+            rows=sketch.rows,
+            by=sketch.by,
+            people=sketch.digest,
+            overlaps=sorted(around),
+            user=_user(None),
+        )
+        return number
+
+    def _check_sketch(self, sketch: Sketch) -> None:
+        if sketch.key_check != self.key.check:
+            raise InputError(
+                "the sketch was made with another key; make it with the key of this ledger"
+            )
+
+    def _check_same(self, state: State, earlier: Charge, sketch: Sketch, cost: Cost) -> None:
+        number = state.owners[earlier.release_id]
+        same_people = number is not None and state.datasets[number].people == sketch.digest
+        if earlier.cost != cost or not same_people or earlier.elsewhere:
+            what = "for other people" if earlier.cost == cost else f"for {earlier.cost}, not {cost}"
+            raise LedgerError(
+                f"release {earlier.release_id!r} was charged already, {what}; resume it with the same "
+                "plan and data, or give the new release an id of its own"
+            )
+
+
+@dataclass(kw_only=True)
+class _Pen:
+    """Appends entries inside a transaction, and knows the state after each."""
+
+    writer: Writer
+    key: Key
+    where: str
+
+    def __post_init__(self) -> None:
+        self.state = read_state(self.writer.rows(), self.key, where=self.where)
+
+    def write(self, **fields: Any) -> None:
+        row = link(self.state.last, {**fields, "time": _now()}, self.key)
+        self.writer.append(row)
+        self.state.apply(row)
+
+
+def first_row(limit: Budget, key: Key) -> Row:
+    """Return the entry that a ledger begins with."""
+    fields = {
+        "kind": "created",
+        "format": FORMAT,
+        "limit": {"epsilon": limit.epsilon, "delta": limit.delta},
+        "key_check": key.check,
+        "user": _user(None),
+        "time": _now(),
+    }
+    return link(None, fields, key)
+
+
+def _refusal(where: str, whom: str, limit: Budget, earlier: list[Cost], cost: Cost) -> str:
+    """Say what is needed, what is left and what can be done, in mu and in epsilon."""
+    rest, whole = left(earlier, limit), mu_of(limit)
+    needs = f"epsilon={epsilon_spent([cost], limit.delta):.4g} at delta={limit.delta:.3g}"
+    if cost.mu is not None:
+        needs = f"mu={cost.mu:.4g} ({needs})"
+    so_far = f"{len(earlier)} release{'s' * (len(earlier) != 1)} so far"
+    return (
+        f"this release needs {needs}, but {where} has mu={_down(rest.mu)} (epsilon="
+        f"{_down(rest.epsilon)}) of {_down(whole)} (epsilon={limit.epsilon:g}) left for {whom} "
+        f"({so_far}). Nothing was charged. Ask for a smaller epsilon, or have the steward raise "
+        "the limit"
+    )
+
+
+def _down(value: float) -> str:
+    """Write what is left with four digits, rounded down: a promise must hold."""
+    if value <= 0:
+        return "0"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    return f"{math.floor(value / unit) * unit:.4g}"
+
+
+def _new_label(state: State, label: str) -> str:
+    taken = {dataset.label for dataset in state.datasets.values()}
+    found, copy = label, 2
+    while found in taken:
+        found, copy = f"{label} ({copy})", copy + 1
+    return found
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _user(given: str | None) -> str:
+    if given is not None:
+        return given
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container without names
+        return f"uid {os.getuid()}"
+
+
+def _check_text(**texts: str) -> None:
+    for name, text in texts.items():
+        if not isinstance(text, str) or not text.strip() or len(text) > _LONGEST:
+            raise InputError(f"{name} must be a text that is not empty; it is kept in the history")

@@ -1,0 +1,86 @@
+"""A history that cannot be changed unseen: every entry carries the hash of the one before.
+
+An entry is one line of canonical JSON. Its hash is SHA-256 of that line, and the line contains the
+number of the entry and the hash of the previous one, so an entry that was changed, removed, inserted
+or moved breaks the chain there. The seal, keyed, is more: someone without the key cannot write a
+new chain that passes. What no chain shows from inside is that its *end* was cut off; note the
+head (the last hash) elsewhere to see that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from primo.errors import LedgerError
+from primo.ledger.key import Key
+
+__all__ = ["Fields", "Row", "line_hash", "link", "read_chain", "to_line"]
+
+Fields = dict[str, Any]
+
+_START = "0" * 64  # stands for the hash before the first
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One entry as it is stored."""
+
+    number: int  # 1, 2, 3, ... in the order of writing; clocks play no part
+    body: str
+    hash: str
+    seal: str
+
+
+def to_line(fields: Fields) -> str:
+    """Write fields in the one form that is hashed: sorted, ASCII, no spaces, floats to the last bit."""
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def line_hash(body: str) -> str:
+    """Return the hash of an entry."""
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+def link(previous: Row | None, fields: Fields, key: Key) -> Row:
+    """Return the next entry of the chain."""
+    number = 1 if previous is None else previous.number + 1
+    before = _START if previous is None else previous.hash
+    body = to_line({**fields, "number": number, "previous": before})
+    found = line_hash(body)
+    return Row(number=number, body=body, hash=found, seal=key.seal(found))
+
+
+def read_chain(rows: Iterable[Row], key: Key | None, *, where: str) -> Fields:
+    """Return the fields of the first entry, or name the entry that is not what was written.
+
+    Guarantee: without `key`, any change that is not a recomputation of the whole rest of the chain is
+    seen; with it, any change by someone who did not have the key, except that the end is missing.
+    Cost: a hash or two per entry.
+    """
+    first: Fields = {}
+    before = _START
+    for expected, row in enumerate(rows, start=1):
+        try:
+            fields = json.loads(row.body)
+            linked = (fields["number"], fields["previous"]) == (expected, before)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            fields, linked = {}, False
+        genuine = key is None or hmac.compare_digest(str(row.seal), key.seal(row.hash))
+        if row.number != expected or not linked or row.hash != line_hash(row.body) or not genuine:
+            raise LedgerError(
+                f"entry {expected} of {where} is not what was written: an entry was changed, removed "
+                "or moved. Do not charge anything; restore the ledger from a copy and find out who "
+                "could write to it"
+            )
+        first = first or fields
+        before = row.hash
+    if not first:
+        raise LedgerError(
+            f"{where} has no entries, not even of its creation; restore it from a copy"
+        )
+    return first

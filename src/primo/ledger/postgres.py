@@ -1,0 +1,238 @@
+"""The ledger in a PostgreSQL database, for a team.
+
+One advisory lock per ledger makes writers take turns; it needs no right to change rows, ends with its
+transaction, and dies with its connection. Tables are made in the first schema of the search path, so
+`postgresql://host/db?options=-csearch_path%3Dcohort` keeps several ledgers in one database.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from primo.errors import InputError, LedgerError, PrimoError
+from primo.ledger.chain import Row
+from primo.ledger.store import PATIENCE, Writer
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["PostgresStore"]
+
+T = TypeVar("T")
+
+_SCHEMA = """
+CREATE TABLE primo_entries (
+  number bigint PRIMARY KEY, body text NOT NULL, hash text NOT NULL, seal text NOT NULL
+);
+CREATE TABLE primo_people (dataset bigint PRIMARY KEY, tokens bytea NOT NULL);
+CREATE FUNCTION primo_append_only() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN RAISE EXCEPTION 'a ledger is never changed, only appended to'; END $$;
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON primo_entries
+  FOR EACH STATEMENT EXECUTE FUNCTION primo_append_only();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON primo_people
+  FOR EACH STATEMENT EXECUTE FUNCTION primo_append_only();
+REVOKE ALL ON primo_entries, primo_people FROM PUBLIC;
+"""
+
+_LOCK = "SELECT pg_advisory_xact_lock('primo_entries'::regclass::oid::bigint)"
+
+#: What a failure means and what to do, by the class of the error in psycopg.errors.
+_REMEDIES = {
+    "LockNotAvailable": "another process has been writing to it for too long; try again",
+    "InsufficientPrivilege": "this role may not do that; ask the steward for "
+    "grant_reader or grant_writer",
+    "ReadOnlySqlTransaction": "the server only reads (a standby?); connect to the primary",
+    "DiskFull": "the server's disk is full; free some space and run it again",
+    "UniqueViolation": "an entry of this number exists; run it again",
+}
+
+_HOPELESS = ("does not exist", "authentication failed", "translate host name", "permission denied")
+
+_SHORT = 5.0  # seconds for a first contact: an address may simply be wrong
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostgresStore:
+    """A ledger in a database."""
+
+    url: str = field(repr=False)  # may hold a password
+    readonly: bool = False
+
+    @property
+    def where(self) -> str:
+        """The database, without user or password."""
+        try:
+            parts = _driver().conninfo.conninfo_to_dict(self.url)
+        except _driver().ProgrammingError:
+            raise InputError("the address of the ledger is not a valid postgresql:// URL") from None
+        host = str(parts.get("host", ""))
+        return f"postgresql://{'' if host.startswith('/') else host}/{parts.get('dbname', '')}"
+
+    def create(self, first: Row) -> None:
+        """Make the tables and write the first entry, in one transaction."""
+        errors = _driver().errors
+        exists = (errors.DuplicateTable, errors.DuplicateFunction, errors.UniqueViolation)
+
+        def attempt(connection: psycopg.Connection[Any]) -> None:
+            with connection.transaction():
+                connection.execute(_SCHEMA)
+                _PostgresWriter(connection).append(first)
+
+        try:
+            self._patiently(attempt, seconds=_SHORT, expected=exists)
+        except exists:
+            raise InputError(
+                f"{self.where} holds a ledger already; open it, or choose another database or schema"
+            ) from None
+
+    def reach(self) -> None:
+        """See that the server answers, and do not wait long for it."""
+        self._patiently(lambda connection: None, seconds=_SHORT)
+
+    def rows(self) -> list[Row]:
+        """Return all entries in order."""
+        return self._patiently(lambda connection: _PostgresWriter(connection).rows())
+
+    def people(self, dataset: int) -> bytes | None:
+        """Return the tokens of a data set."""
+        return self._patiently(lambda connection: _PostgresWriter(connection).people(dataset))
+
+    def write(self, act: Callable[[Writer], T]) -> T:
+        """Run `act` alone with the ledger and commit, or leave everything as it was."""
+
+        def attempt(connection: psycopg.Connection[Any]) -> T:
+            with connection.transaction():
+                # Whatever the server's defaults: a commit is on disk, and a wait has an end.
+                connection.execute("SET LOCAL synchronous_commit = on")
+                connection.execute(f"SET LOCAL lock_timeout = {int(PATIENCE * 1000)}")
+                connection.execute(_LOCK)
+                return act(_PostgresWriter(connection))
+
+        return self._patiently(attempt)
+
+    def grant(self, role: str, *, write: bool) -> None:
+        """Let a role read the entries; a writer also appends, and sees the tokens."""
+        driver = _driver()
+        name = driver.sql.Identifier(role)
+        tables = "primo_entries, primo_people" if write else "primo_entries"
+        rights = f"GRANT {'SELECT, INSERT' if write else 'SELECT'} ON {tables} TO {{}}"
+        usage = "GRANT USAGE ON SCHEMA {} TO {}"
+
+        def attempt(connection: psycopg.Connection[Any]) -> None:
+            (schema,) = connection.execute("SELECT current_schema()").fetchone() or ("public",)
+            with connection.transaction():
+                schema_name = driver.sql.Identifier(schema)
+                connection.execute(driver.sql.SQL(usage).format(schema_name, name))
+                connection.execute(driver.sql.SQL(rights).format(name))
+
+        missing = driver.errors.UndefinedObject
+        try:
+            self._patiently(attempt, expected=(missing,))
+        except missing:
+            raise InputError(f"role={role!r} does not exist; CREATE ROLE it first") from None
+
+    def _patiently(
+        self,
+        attempt: Callable[[psycopg.Connection[Any]], T],
+        *,
+        seconds: float | None = None,
+        expected: tuple[type[Exception], ...] = (),
+    ) -> T:
+        """Run on a fresh connection, and again if the connection was lost: a server may restart."""
+        driver = _driver()
+        until, pause = time.monotonic() + (PATIENCE if seconds is None else seconds), 0.05
+        while True:
+            try:
+                with self._connection() as connection:
+                    return attempt(connection)
+            except expected:
+                raise
+            except driver.errors.UndefinedTable:
+                raise InputError(
+                    f"there is no ledger at {self.where}; make one with create_ledger "
+                    "(primo ledger init)"
+                ) from None
+            except driver.Error as error:
+                if not _may_pass(error) or time.monotonic() + pause > until:
+                    raise self._explain(error) from None
+            time.sleep(pause)
+            pause = min(2 * pause, 2.0)
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        driver = _driver()
+        connection: psycopg.Connection[Any] = driver.connect(
+            self.url, autocommit=True, connect_timeout=10, prepare_threshold=None
+        )
+        with connection:
+            # After the lock is ours a statement must see what the last holder committed.
+            connection.isolation_level = driver.IsolationLevel.READ_COMMITTED
+            connection.read_only = self.readonly
+            yield connection
+
+    def _explain(self, error: psycopg.Error) -> PrimoError:
+        name = type(error).__name__
+        if name in _REMEDIES:
+            return LedgerError(f"{self.where} cannot be used: {_REMEDIES[name]}")
+        first = (str(error).splitlines() or [name])[0]
+        return LedgerError(
+            f"{self.where} cannot be used ({first}). See that the server is up, then run it again with "
+            "the same release: a release is never charged twice"
+        )
+
+
+@dataclass(frozen=True)
+class _PostgresWriter:
+    connection: psycopg.Connection[Any]
+
+    def rows(self) -> list[Row]:
+        found = self.connection.execute(
+            "SELECT number, body, hash, seal FROM primo_entries ORDER BY number"
+        )
+        return [
+            Row(number=number, body=body, hash=digest, seal=seal)
+            for number, body, digest, seal in found.fetchall()
+        ]
+
+    def people(self, dataset: int) -> bytes | None:
+        found = self.connection.execute(
+            "SELECT tokens FROM primo_people WHERE dataset = %s", (dataset,), binary=True
+        ).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def append(self, row: Row) -> None:
+        values = (row.number, row.body, row.hash, row.seal)
+        self.connection.execute("INSERT INTO primo_entries VALUES (%s, %s, %s, %s)", values)
+
+    def add_people(self, dataset: int, tokens: bytes) -> None:
+        self.connection.execute("INSERT INTO primo_people VALUES (%s, %b)", (dataset, tokens))
+
+
+def _may_pass(error: psycopg.Error) -> bool:
+    """Say whether an error is that of a connection, which the next one may not have."""
+    errors = _driver().errors
+    if isinstance(error, (errors.AdminShutdown, errors.CannotConnectNow, errors.CrashShutdown)):
+        return True
+    # Failures of the network and of connecting have no code, and some of those never pass.
+    words = str(error)
+    return (
+        isinstance(error, _driver().OperationalError)
+        and error.sqlstate is None
+        and not any(hopeless in words for hopeless in _HOPELESS)
+    )
+
+
+def _driver() -> Any:
+    try:
+        import psycopg
+        import psycopg.conninfo
+        import psycopg.sql
+    except ImportError:
+        raise InputError(
+            "a ledger in PostgreSQL needs psycopg; install it with: pip install 'primo-dp[postgres]'"
+        ) from None
+    return psycopg

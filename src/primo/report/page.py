@@ -1,0 +1,264 @@
+"""Put the page together and write it: one file, no request to anywhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from primo.errors import InputError
+from primo.planning.assumptions import Signal
+from primo.release import Release, expect_release
+from primo.report.contents import (
+    Chosen,
+    Findings,
+    choose,
+    coefficient_numbers,
+    feature_numbers,
+    find,
+    outcome_numbers,
+    shrunk_only,
+    threshold,
+)
+from primo.report.outlook import Outlook, outlook_of
+from primo.report.placing import place
+from primo.report.privacy import banners, noise_section, privacy_section
+from primo.report.prose import count, text
+from primo.report.results import (
+    about_section,
+    accuracy_words,
+    brief_section,
+    coefficient_words,
+    doubts_of,
+    doubts_section,
+    plan_section,
+)
+from primo.report.strength import blocks_of, directions_of
+from primo.variants import Variants
+
+__all__ = ["report_html", "write_report"]
+
+LEVEL = 0.95
+FDR = 0.05
+SCRIPTS = ("basics.js", "table.js", "charts.js", "heatmap.js", "app.js")
+
+
+def write_report(
+    release: Release,
+    path: str | os.PathLike[str],
+    *,
+    variants: Variants | None = None,
+    title: str | None = None,
+    release_id: str | None = None,
+    date: str | None = None,
+    notes: Sequence[str] = (),
+    signal: Signal | None = None,
+) -> Path:
+    """Write one self-contained HTML page about a release, whole or not at all; return its path.
+
+    Parameters
+    ----------
+    release
+        All that is read; the data may be gone.
+    path
+        Of the page, for example ``report.html``.
+    variants
+        Where the features lie on the genome, for Manhattan plots.
+    title, release_id, date, notes
+        Words for the head and the foot of the page.
+    signal
+        What the plan assumed of the data, if not the default.
+
+    Notes
+    -----
+    Guarantee: post-processing of the release; costs no privacy. The same release and words give the
+    same page. Cost: O(d²·l), and a few seconds for the forecast.
+    """
+    html = report_html(
+        release,
+        variants=variants,
+        title=title,
+        release_id=release_id,
+        date=date,
+        notes=notes,
+        signal=signal,
+    )
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InputError(f"the folder {str(target.parent)!r} does not exist; create it first")
+    if target.is_dir():
+        raise InputError(f"{str(target)!r} is a folder; give a file, for example report.html")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(html)
+        os.chmod(name, 0o644)  # a page is for readers; mkstemp makes it private
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return target
+
+
+def report_html(
+    release: Release,
+    *,
+    variants: Variants | None = None,
+    title: str | None = None,
+    release_id: str | None = None,
+    date: str | None = None,
+    notes: Sequence[str] = (),
+    signal: Signal | None = None,
+) -> str:
+    """Return the page that `write_report` writes."""
+    expect_release(release)
+    plan = release.plan
+    made = _Page.of(release, variants, signal)
+    doubts = doubts_of(release, made.found)
+    heading = title or "Private regressions"
+    about = [count(plan.n, "row"), count(plan.d, "feature"), count(plan.l, "outcome")]
+    extra = [f"release {text(release_id)}"] if release_id else []
+    extra += [text(date)] if date else []
+    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();"
+    found = made.found if isinstance(made.found, Findings) else None
+    return _fill(
+        _asset("page.html"),
+        {
+            "policy": _policy(script),
+            "title": text(heading),
+            "style": _asset("style.css"),
+            "subtitle": " · ".join([*about, *extra]),
+            "banners": banners(release),
+            "brief": brief_section(release, found, doubts),
+            "privacy": privacy_section(release),
+            "noise": noise_section(blocks_of(release), directions_of(release)),
+            "accuracy": accuracy_words(release, made.found, made.outlook),
+            "coefficients": coefficient_words(release, made.chosen, made.found),
+            "plan": plan_section(release, made.outlook),
+            "doubts": doubts_section(doubts),
+            "about": about_section(notes),
+            "data": _json(made.numbers()),
+            "script": script,
+        },
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Page:
+    """Everything computed for one page."""
+
+    release: Release
+    variants: Variants | None
+    found: Findings | str
+    outlook: Outlook | str
+    chosen: Chosen
+    shrunk: np.ndarray[Any, np.dtype[np.float64]] | None  # (d, l) where nothing else is known
+
+    @classmethod
+    def of(cls, release: Release, variants: Variants | None, signal: Signal | None) -> _Page:
+        found = find(release, level=LEVEL, fdr=FDR)
+        shrunk = None
+        plan = release.plan
+        if isinstance(found, Findings):
+            chosen = choose(found.fit.statistic, -found.tests.feature_p)
+        else:
+            shrunk = shrunk_only(release)
+            sizes = np.zeros((plan.d, plan.l)) if shrunk is None else shrunk**2
+            chosen = choose(sizes.sum(axis=0), sizes.sum(axis=1))
+        return cls(
+            release=release,
+            variants=variants,
+            found=found,
+            outlook=outlook_of(plan, signal),
+            chosen=chosen,
+            shrunk=shrunk,
+        )
+
+    def numbers(self) -> dict[str, Any]:
+        """Return what the scripts of the page work with."""
+        release, chosen = self.release, self.chosen
+        plan = release.plan
+        axis = place(release.feature_names, self.variants)
+        found = self.found if isinstance(self.found, Findings) else None
+        cells: dict[str, Any] | None = None
+        if found is not None:
+            cells = coefficient_numbers(release, chosen, found, level=LEVEL)
+        elif self.shrunk is not None:
+            part = self.shrunk[np.ix_(chosen.features, chosen.detailed)].T.ravel()
+            cells = {"shrunk": [float(f"{x:.5g}") for x in part.tolist()]}
+        predicted = None
+        if isinstance(self.outlook, Outlook):
+            predicted = {"r2": self.outlook.chosen.r2, "ols": self.outlook.chosen.ols_r2}
+        return {
+            "n": plan.n,
+            "d": plan.d,
+            "l": plan.l,
+            "level": LEVEL,
+            "fdr": FDR,
+            "tested": found is not None,
+            "detailed": len(chosen.detailed),
+            "threshold": None if found is None else threshold(found, FDR),
+            "predicted": predicted,
+            "genomic": axis.genomic,
+            "stretches": [
+                {"label": s.label, "start": s.start, "end": s.end, "first": s.first, "last": s.last}
+                for s in axis.stretches
+            ],
+            "outcomes": outcome_numbers(release, chosen, found),
+            "features": feature_numbers(release, chosen, axis, _alleles(self.variants)),
+            "cells": cells,
+        }
+
+
+def _alleles(variants: Variants | None) -> dict[str, str]:
+    """Describe each variant: where it lies and which allele is counted."""
+    if variants is None:
+        return {}
+    parts = zip(
+        variants.names,
+        variants.chromosome,
+        variants.position.tolist(),
+        variants.counted,
+        variants.other,
+        strict=True,
+    )
+    return {
+        name: f"{chromosome}:{position}, copies of {counted} (other {other})"
+        for name, chromosome, position, counted, other in parts
+    }
+
+
+def _asset(name: str) -> str:
+    return files("primo.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _fill(template: str, parts: dict[str, str]) -> str:
+    """Put parts in the place of {{name}}, once: braces inside a part stay as they are."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
+
+
+def _json(numbers: dict[str, Any]) -> str:
+    """Write JSON that is safe inside a script element: no name can end it or open a comment."""
+    written = json.dumps(numbers, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        written = written.replace(character, f"\\u{ord(character):04x}")
+    return written
+
+
+def _policy(script: str) -> str:
+    """Return a content security policy: this one script, no other, and no request to anywhere."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )

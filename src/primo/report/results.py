@@ -1,0 +1,356 @@
+"""The scientist's half of the page: accuracy, the plan, and what to doubt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from primo.planning.assumptions import Signal
+from primo.planning.forecast import Prediction
+from primo.release import Release
+from primo.report.contents import Chosen, Findings
+from primo.report.figures import histogram_chart, outlook_chart
+from primo.report.guessing import right_at_most
+from primo.report.outlook import Outlook
+from primo.report.privacy import strictness
+from primo.report.prose import (
+    at_most,
+    bullets,
+    count,
+    definitions,
+    number,
+    paragraph,
+    percent_up,
+    table,
+    text,
+    thousands,
+)
+
+__all__ = [
+    "about_section",
+    "accuracy_words",
+    "brief_section",
+    "coefficient_words",
+    "doubts_of",
+    "doubts_section",
+    "plan_section",
+]
+
+FEW = 20  # outcomes, below which a histogram says less than the table
+
+
+def brief_section(release: Release, found: Findings | None, doubts: Sequence[str]) -> str:
+    """Answer what anyone asks first."""
+    plan = release.plan
+    epsilon = plan.total_epsilon if plan.earlier_mu else plan.epsilon
+    guess = f"≤ {percent_up(right_at_most(plan.total_mu))}"
+    if release.reproducible:
+        strength, guess, chance = "none", "no limit", "for whoever knows or guesses the seed"
+    else:
+        strength = f"ε = {at_most(epsilon)}"
+        chance = "right at best, where tossing a coin is right 50\u202f% of the time"
+    signal = "not tested"
+    if found is not None:
+        signal = f"in {thousands(int(found.fit.found.sum()))} of {count(plan.l, 'outcome')}"
+    together = " with the earlier releases" if plan.earlier_mu else ""
+    cards = [
+        (
+            "May it be published?",
+            "No" if release.reproducible else "Yes",
+            "its noise can be recomputed"
+            if release.reproducible
+            else "its noise is fresh and secret, and nothing else on this page is private",
+        ),
+        (
+            "Strength of the protection",
+            strength,
+            f"ε = {at_most(epsilon)} needs secret noise"
+            if release.reproducible
+            else f"{strictness(epsilon)}; δ = {at_most(plan.budget.delta)}{together}",
+        ),
+        (
+            "A guess about one person",
+            guess,
+            chance,
+        ),
+        (
+            "Signal found",
+            signal,
+            f"at a false discovery rate of {100 * found.fit.fdr:g}\u202f%"
+            if found is not None
+            else "no test is known for this kind of release",
+        ),
+        (
+            "Doubts",
+            str(len(doubts)) if doubts else "none",
+            '<a href="#doubts">listed in words below</a>'
+            if doubts
+            else "every interval is of a kind whose coverage was measured",
+        ),
+    ]
+    return (
+        '<div class="cards">'
+        + "".join(
+            f'<div class="card"><h3>{name}</h3><p class="value">{value}</p><p>{said}</p></div>'
+            for name, value, said in cards
+        )
+        + "</div>"
+    )
+
+
+def accuracy_words(release: Release, found: Findings | str, outlook: Outlook | str) -> str:
+    """Say what was predicted, what is estimated, and how the two relate."""
+    rows = []
+    if isinstance(outlook, Outlook):
+        made = outlook.chosen
+        rows.append(
+            (
+                "Predicted before the data<small>from public numbers and the assumption stated under "
+                '<a href="#plan">the plan</a></small>',
+                f"{made.ols_r2:.3f}",
+                _plus_minus(made),
+            )
+        )
+    if isinstance(found, Findings):
+        fit = found.fit
+        rows.append(
+            (
+                "Estimated from the release" + _middle(release.plan.l),
+                f"{np.median(fit.r_squared):.3f}",
+                f"about {found.reached:.2f}",
+            )
+        )
+    words = paragraph(
+        "R² is the share of an outcome’s variance that the features explain: 1 at best, 0 if they are "
+        "no better than the mean. Two questions have two answers: what a fit <em>without</em> noise "
+        "would explain on these rows, and what the published coefficients <em>do</em> explain."
+    )
+    if rows:
+        words += table(
+            "R²: predicted and estimated",
+            ("", "least squares without privacy", "published coefficients"),
+            rows,
+        )
+    if isinstance(found, str):
+        return words + paragraph(f"R² is not estimated for this release: {text(found)}.", "remark")
+    words += paragraph(
+        f"Below, for each outcome: R² of least squares on these rows with its "
+        f"{100 * fit.level:g}\u202f% interval, estimated from released numbers alone. The verdict "
+        f"“{fit.verdict[int(np.argmax(fit.statistic))]}” and its opposite come from a joint test of all "
+        f"features, at a false discovery rate of {100 * fit.fdr:g}\u202f% over all outcomes."
+        if release.plan.l > 1
+        else f"Below: R² of least squares on these rows with its {100 * fit.level:g}\u202f% interval, "
+        "estimated from released numbers alone, and a joint test of all features."
+    )
+    if release.plan.l < FEW:
+        return words
+    return (
+        f'<div class="pair wide"><div>{words}</div>'
+        f"<figure>{histogram_chart(fit)}<figcaption>Estimated R² of all "
+        f'{count(release.plan.l, "outcome")}: <span class="key signal"></span> signal found, '
+        '<span class="key noise"></span> not distinguishable from noise. An estimate that is mostly '
+        "noise scatters too, so a bar far from 0 is not yet a finding.</figcaption></figure></div>"
+    )
+
+
+def _plus_minus(made: Prediction) -> str:
+    """Write a prediction with the precision of its simulation, rounded up."""
+    return f"{made.r2:.3f} ± {math.ceil(2000 * made.standard_error) / 1000:.3f}"
+
+
+def _middle(l: int) -> str:
+    return "<small>median over outcomes; all outcomes together</small>" if l > 1 else ""
+
+
+def coefficient_words(release: Release, chosen: Chosen, found: Findings | str) -> str:
+    """Say which coefficients are on the page and which are not."""
+    plan = release.plan
+    words = ""
+    if isinstance(found, Findings):
+        words += paragraph(
+            "The <strong>estimate</strong> is unshrunk and has a confidence interval that counts the "
+            "noise and the sampling; the <strong>shrunk</strong> coefficient is the one to predict "
+            "with. p tests whether the coefficient is 0; q is p corrected for all "
+            f"{count(plan.d * plan.l, 'coefficient')} (Benjamini and Hochberg). A coefficient is in "
+            "units of the outcome per unit of the feature."
+        )
+    else:
+        words += paragraph(
+            "These are the coefficients to predict with, in scaled units (divided by the scales of "
+            "the bounds), in which all are comparable. They have no intervals here: "
+            f"{text(found)}.",
+            "remark",
+        )
+    shown = len(chosen.detailed) * len(chosen.features)
+    if shown < plan.d * plan.l:
+        part = count(len(chosen.detailed), "outcome")
+        if len(chosen.features) < plan.d:
+            part += f" and {count(len(chosen.features), 'feature')}"
+        words += paragraph(
+            f"To stay small, this page carries {thousands(shown)} of the "
+            f"{count(plan.d * plan.l, 'coefficient')}: those of the {part} with the strongest evidence, "
+            "chosen from released numbers. The full tables are in the files beside the release, or "
+            "made by <code>primo.uncertainty.write_table(release, "
+            "&quot;coefficients.parquet&quot;)</code>.",
+            "remark",
+        )
+    return words
+
+
+def plan_section(release: Release, outlook: Outlook | str) -> str:
+    """Show what other budgets would have brought."""
+    if isinstance(outlook, str):
+        return paragraph(
+            f"There is no trade-off curve for this release: {text(outlook)}.", "remark"
+        )
+    made, epsilon = outlook.chosen, outlook.chosen_epsilon
+    words = (
+        f"At the chosen ε = {number(epsilon, 4)} the published coefficients were predicted to explain "
+        f"{made.r2:.3f} of the outcomes’ variance, where least squares without privacy would "
+        f"explain {made.ols_r2:.3f}. No number here depends on the data."
+    )
+    rows = [
+        (
+            f"{e:g}" + (" (chosen)" if e == epsilon else ""),
+            _plus_minus(p),
+            f"{p.ols_r2 - p.r2:.3f}",
+        )
+        for e, p in outlook.curve
+    ]
+    chart = (
+        f"<figure>{outlook_chart(outlook)}<figcaption>Predicted R², all outcomes together, against the "
+        "privacy budget, everything else unchanged.</figcaption></figure>"
+    )
+    return (
+        f'<div class="pair wide"><div>{paragraph(words)}<h3>What was assumed</h3>'
+        + definitions(_assumed(release, outlook.signal))
+        + paragraph(
+            "Predictions move with these assumptions; <code>primo.plan</code> shows how. Rows cut at "
+            "the bounds and the noise of the means are left out.",
+            "remark",
+        )
+        + f"</div>{chart}</div><details><summary>The curve as a table</summary>"
+        + table("Predicted R² by budget", ("ε", "predicted R²", "cost of privacy"), rows)
+        + "</details>"
+    )
+
+
+def _assumed(release: Release, signal: Signal) -> list[tuple[str, str]]:
+    plan = release.plan
+    rank = "as the given eigenvalues"
+    if signal.eigenvalues is None:
+        shares = signal.spectrum(plan.d)
+        effective = float(np.exp(-np.sum(shares * np.log(np.maximum(shares, 1e-300)))))
+        rank = f"{number(effective)} of {thousands(plan.d)}"
+    return [
+        ("Variance that features explain", number(signal.r2)),
+        ("Row of features: mean square over bound²", number(signal.feature_spread)),
+        ("Row of outcomes: mean square over bound²", number(signal.outcome_share(plan.l))),
+        ("Effective directions of the features", rank),
+        ("Correlation between outcomes", number(signal.outcome_correlation)),
+    ]
+
+
+def doubts_of(release: Release, found: Findings | str) -> list[str]:
+    """Everything that is not to be relied on, in words (HTML)."""
+    plan, said = release.plan, []
+    if release.reproducible:
+        said.append("The noise is reproducible: this release protects nobody.")
+    if plan.calibration != "exact":
+        said.append(
+            f"The noise scales are the paper’s: ε is {at_most(plan.epsilon)}, not the "
+            f"{number(plan.budget.epsilon)} that was asked for."
+        )
+    if plan.n > 1 and plan.budget.delta > 1 / plan.n:
+        said.append(
+            f"δ = {at_most(plan.budget.delta)} is above 1/{thousands(plan.n)}: a method that publishes "
+            "one person’s row could satisfy it."
+        )
+    if (plan.total_epsilon if plan.earlier_mu else plan.epsilon) > 10:
+        said.append("ε is above 10: little protection is left that the numbers could promise.")
+    if isinstance(found, str):
+        said.append(f"No intervals, tests or R²: {text(found)}.")
+        return said
+    said += [f"{text(doubt[:1].upper() + doubt[1:])}." for doubt in found.doubts]
+    cells = plan.d * plan.l
+    for few, of, why in (
+        (
+            int(np.sum(~found.tests.trusted)),
+            count(cells, "coefficient"),
+            "have wide or unbounded intervals and conservative p-values (marked !)",
+        ),
+        (
+            found.leaning,
+            count(cells, "coefficient"),
+            "have a shrunk interval that rests on the assumed spread of effects more than on the "
+            "release",
+        ),
+        (
+            int(np.sum(~found.fit.trusted)),
+            count(plan.l, "outcome"),
+            "have an R² that the noise leaves undetermined (marked !)",
+        ),
+    ):
+        if few:
+            said.append(f"{thousands(few)} of {of} {why}.")
+    return said
+
+
+def doubts_section(doubts: Sequence[str]) -> str:
+    """List the doubts, and what no release can know."""
+    listed = (
+        bullets(doubts, "doubts")
+        if doubts
+        else paragraph(
+            "None of the checks that the software makes on a release gave cause for doubt."
+        )
+    )
+    return (
+        listed
+        + "<h3>What no such page can know</h3>"
+        + bullets(
+            (
+                "whether one person really owns one row only: the guarantee is per row",
+                "whether the bounds and the columns were chosen without looking at the private data",
+                "what else was published about the same people: other releases add up, see the ledger",
+                "whether a linear model suits the question, and whether an association is a cause",
+            )
+        )
+    )
+
+
+def about_section(notes: Sequence[str]) -> str:
+    """Explain words and where numbers come from."""
+    told = ""
+    if notes:
+        told = "<h3>Notes</h3>" + bullets(text(note) for note in notes)
+    return told + definitions(
+        kind="facts words",
+        items=(
+            (
+                "Release",
+                "the noisy sums this page is about. Everything else here follows from them.",
+            ),
+            ("Feature, outcome", "what predicts, and what is predicted. A row is one person."),
+            (
+                "ε, δ, μ",
+                "measures of how much one row can change what is published; small is strict.",
+            ),
+            ("Bounds", "public limits; longer rows are shortened before they are counted."),
+            (
+                "Scaled units",
+                "a value minus the public centre of its column, over its public scale.",
+            ),
+            (
+                "p, q",
+                "chance of evidence this strong without an effect; and the share of false findings "
+                "among all at least as strong.",
+            ),
+            (
+                "Shrunk",
+                "pulled toward 0 by as much as the noise warrants, which predicts better.",
+            ),
+        ),
+    )

@@ -1,0 +1,104 @@
+"""Noise against signal: how large the released sums are, and how large the noise on them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.errors import InputError
+from primo.fitted import centred_moments
+from primo.plans import CovarianceOrigin
+from primo.release import Release
+from primo.uncertainty.system import FIRM
+
+__all__ = ["Block", "Directions", "blocks_of", "directions_of"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """A released block: root mean squares of its entries about the means, in scaled units."""
+
+    name: str
+    meaning: str
+    signal: float  # with the noise taken out; nan where the release was loaded without it
+    noise: float  # 0 where the block is public
+
+    @property
+    def ratio(self) -> float:
+        """Signal over noise; infinite where the block is exact."""
+        return self.signal / self.noise if self.noise else math.inf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Directions:
+    """Eigenvalues of the released covariance, largest first, and what they are measured against."""
+
+    values: Floats  # (width,)
+    sigma: float  # σ₁
+    firm: float  # an eigenvalue above it can be divided by
+
+    @property
+    def lost(self) -> int:
+        """How many directions of the features lie below the limit."""
+        return int(np.sum(self.values <= self.firm))
+
+
+def blocks_of(release: Release) -> tuple[Block, ...]:
+    """Compare signal and noise of covariance, association and outcome moments.
+
+    Guarantee: post-processing. The noise's known share is taken off the mean square of the entries,
+    so a block of pure noise shows a signal of about 0.
+    """
+    plan = release.plan
+    try:
+        moments, _, _ = centred_moments(release)
+    except InputError:  # public features that outnumber the rows, not attached
+        return (
+            _block("covariance", math.nan, plan.covariance_sigma),
+            _block("association", math.nan, plan.association_sigma),
+            _block("outcome moments", math.nan, plan.outcome_sigma),
+        )
+    d, _ = moments.shape
+    # svec noise: full on the diagonal, half of the variance off it.
+    covariance_noise = moments.covariance_sigma * math.sqrt((d + 1) / (2 * d))
+    outcome = moments.outcome_moments
+    diagonal = np.diagonal(outcome) if outcome.ndim == 2 else outcome
+    return (
+        _block("covariance", _size(moments.covariance, covariance_noise), covariance_noise),
+        _block(
+            "association",
+            _size(moments.association, moments.association_sigma),
+            moments.association_sigma,
+        ),
+        _block("outcome moments", _size(diagonal, moments.outcome_sigma), moments.outcome_sigma),
+    )
+
+
+def directions_of(release: Release) -> Directions | None:
+    """Return the spectrum of the released covariance, or None where it carries no noise."""
+    plan = release.plan
+    sigma = plan.covariance_sigma * math.sqrt(2 - plan.triangle_bits)
+    if sigma == 0 or plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
+        return None
+    values = np.asarray(np.linalg.eigvalsh(release.covariance)[::-1], np.float64)
+    return Directions(values=values, sigma=sigma, firm=FIRM * sigma)
+
+
+_MEANINGS = {
+    "covariance": "how the features vary together, XᵀX",
+    "association": "how features and outcomes vary together, XᵀY",
+    "outcome moments": "how much each outcome varies, diagonal of YᵀY",
+}
+
+
+def _block(name: str, signal: float, noise: float) -> Block:
+    return Block(name=name, meaning=_MEANINGS[name], signal=signal, noise=noise)
+
+
+def _size(entries: Floats, noise: float) -> float:
+    return math.sqrt(max(0.0, float(np.mean(entries**2)) - noise**2))

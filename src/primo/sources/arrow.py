@@ -1,0 +1,143 @@
+"""What the tabular formats share: Arrow columns as arrays of floats, and errors that quote no cell."""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from primo.errors import InputError, NotNumericError
+from primo.sources.base import Ids
+
+__all__ = [
+    "attempt",
+    "existing_file",
+    "float_type",
+    "library",
+    "refuse_text",
+    "steps",
+    "to_floats",
+    "to_ids",
+]
+
+T = TypeVar("T")
+
+_FAILURES = (OSError, EOFError, ValueError, TypeError, zlib.error)
+
+
+def library(module: str = "pyarrow") -> Any:
+    """Import a format's library, or say how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise InputError(
+            f"this kind of table needs {module.partition('.')[0]}: pip install 'primo-dp[tables]'"
+        ) from None
+
+
+def attempt(action: Callable[[], T], explain: Callable[[str], InputError]) -> T:
+    """Run `action`; where a reader fails, raise what `explain` makes of its message.
+
+    Readers quote the offending cell. The new error is raised outside the handler, so that it carries
+    no trace of the original one.
+    """
+    try:
+        return action()
+    except InputError:
+        raise
+    except (library().ArrowException, *_FAILURES) as error:
+        problem = explain(str(error))
+    raise problem
+
+
+def steps(start: Callable[[], Iterator[T]], explain: Callable[[str], InputError]) -> Iterator[T]:
+    """Walk an iterator of a reader's with every step under `attempt`."""
+    walk = attempt(start, explain)
+    end = object()
+    while (item := attempt(lambda: next(walk, end), explain)) is not end:
+        yield item  # type: ignore[misc]  # it is not the end
+
+
+def existing_file(path: str | Path) -> Path:
+    """Return the absolute path of a file that is there, so that a worker elsewhere finds it too."""
+    found = Path(path).absolute()
+    if found.is_dir():
+        raise InputError(f"{path} is a folder; give a file")
+    if not found.is_file():
+        raise InputError(f"there is no file {path}")
+    if found.stat().st_size == 0:
+        raise InputError(f"{path} is empty")
+    return found
+
+
+def refuse_text(types: dict[str, Any], names: Sequence[str], where: str) -> None:
+    """Refuse columns whose declared Arrow type is not one of numbers; no cell is read for that."""
+    kinds = library("pyarrow.types")
+    for name in names:
+        kind = types[name]
+        if not (
+            kinds.is_integer(kind)
+            or kinds.is_floating(kind)
+            or kinds.is_boolean(kind)
+            or kinds.is_decimal(kind)
+            or kinds.is_null(kind)
+        ):
+            raise NotNumericError(
+                f"column {name!r} of {where} holds {kind}, not numbers; leave it out or code it as "
+                "numbers first"
+            )
+
+
+def float_type(types: dict[str, Any], names: Sequence[str]) -> np.dtype[Any]:
+    """Return float32 where it holds every value of these columns exactly, else float64."""
+    pa = library()
+    narrow = {
+        pa.float16(),
+        pa.float32(),
+        pa.bool_(),
+        pa.int8(),
+        pa.uint8(),
+        pa.int16(),
+        pa.uint16(),
+    }
+    return np.dtype(np.float32 if all(types[name] in narrow for name in names) else np.float64)
+
+
+def to_floats(table: Any, dtype: DTypeLike) -> NDArray[Any]:
+    """Return the columns of an Arrow table or batch as one array, NaN where a value is missing.
+
+    Cost: one copy.
+    """
+    pa = library()
+    kind = pa.from_numpy_dtype(dtype)
+    arrays = [_one_piece(column).cast(kind, safe=False) for column in table.columns]
+    if not len(table):
+        return np.empty((0, len(arrays)), dtype)
+    batch = pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+    array: NDArray[Any] = batch.to_tensor(null_to_nan=True, row_major=True).to_numpy()
+    return array
+
+
+def to_ids(table: Any, where: str) -> Ids:
+    """Return the columns of an Arrow table as one label per row; several are joined by a tab."""
+    pa, kinds, compute = library(), library("pyarrow.types"), library("pyarrow.compute")
+    parts = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if kinds.is_floating(column.type):
+            raise InputError(
+                f"column {name!r} of {where} holds {column.type}: ids must be text or whole numbers"
+            )
+        part = _one_piece(column).cast(pa.large_string())
+        # Half a label is none: joining makes null of it.
+        parts.append(compute.if_else(compute.equal(part, ""), None, part))
+    joined = compute.binary_join_element_wise(*parts, pa.scalar("\t", pa.large_string()))
+    return np.asarray(joined.fill_null("").to_numpy(zero_copy_only=False)).astype(np.str_)
+
+
+def _one_piece(column: Any) -> Any:
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column

@@ -1,0 +1,236 @@
+"""A cohort as it is stored: genotypes, phenotype and covariate files, lists, public frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.errors import InputError
+from primo.sources.base import Columns, Rows
+from primo.sources.choose import choose, refuse_overlap
+from primo.sources.frequencies import Frequencies
+from primo.sources.genotypes import (
+    Genotypes,
+    choose_variants,
+    frequencies_of_panel,
+    open_genotypes,
+    places_of,
+)
+from primo.sources.joining import match
+from primo.sources.paired import Beside, PairedSource
+from primo.sources.people import keys
+from primo.sources.phenotypes import open_covariates, open_phenotypes, people_of
+from primo.sources.storage import TableColumns
+from primo.variants import Variants
+
+__all__ = ["Cohort", "frequencies_of_panel", "open_cohort", "open_feature_columns"]
+
+AnyPath = str | PathLike[str]
+
+Counts = list[tuple[str, int]]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Cohort:
+    """Rows that can be read, and what is public about them.
+
+    Where `rows_per_person` is 2 (haplotypes), a person is a group of two rows: what is μ-GDP for a row
+    is 2μ-GDP for a person. Plan with half the μ to protect people.
+    """
+
+    source: PairedSource
+    variants: Variants  # the first features; covariates follow
+    counts: tuple[tuple[str, int], ...]  # what was found, matched and left out; public
+    frequencies: NDArray[np.float64] | None  # (variants,) of the counted alleles; public
+    rows_per_person: int
+
+    def __repr__(self) -> str:
+        """Show the schema only."""
+        source = self.source
+        d, l = len(source.feature_names), len(source.outcome_names)
+        return f"<Cohort n={source.n} d={d} l={l} (private)>"
+
+
+def open_cohort(
+    *,
+    bfile: AnyPath | None = None,
+    pfile: AnyPath | None = None,
+    vcf: AnyPath | None = None,
+    vcf_zarr: AnyPath | None = None,
+    haplotypes: bool = False,
+    dosages: bool = False,
+    pheno: AnyPath | Sequence[AnyPath] = (),
+    covar: AnyPath | Sequence[AnyPath] = (),
+    outcomes: str | Sequence[str] | None = None,
+    keep: AnyPath | None = None,
+    remove: AnyPath | None = None,
+    extract: AnyPath | None = None,
+    exclude: AnyPath | None = None,
+    frequencies: AnyPath | Frequencies | None = None,
+    maf: float | None = None,
+    multiallelic: Literal["refuse", "skip"] = "refuse",
+) -> Cohort:
+    """Open genotypes and phenotype files as rows of one cohort; no genotype and no outcome is read.
+
+    Parameters
+    ----------
+    bfile, pfile, vcf, vcf_zarr
+        Genotypes: exactly one of a PLINK 1 or PLINK 2 prefix, a VCF or BCF, a VCF Zarr store.
+    haplotypes
+        Two rows per person, each 0 or 1; phased VCF, BCF or VCF Zarr only.
+    dosages
+        Expected copies of an imputed `pfile` instead of its hard calls.
+    pheno, covar
+        Files with a header `FID IID ...` (or `IID ...`) and one line per person. Phenotypes are the
+        outcomes, covariates are further features after the variants.
+    outcomes
+        Names and patterns of the outcomes; all columns of `pheno` if None.
+    keep, remove
+        Lists of people, `FID IID` or `IID` on each line.
+    extract, exclude
+        Lists of variant ids.
+    frequencies
+        *Public* allele frequencies: a file, a panel of public people (by its .bed, .pgen, .vcf.gz or
+        .bcf), or what `frequencies_of_panel` gave. Variants without one are left out.
+    maf
+        Leave out variants whose public frequency, of the rarer allele, is below.
+    multiallelic
+        Whether variants with several ALT alleles are an error or left out.
+
+    Returns
+    -------
+    Cohort
+        Its rows are the people who are in every file, in the order of the first phenotype file.
+    """
+    genotypes = open_genotypes(bfile, pfile, vcf, vcf_zarr, haplotypes, dosages)
+    counts: Counts = []
+    genotypes, known = choose_variants(
+        genotypes, counts, extract, exclude, frequencies, maf, multiallelic
+    )
+    phenotypes = _choose_outcomes(pheno, outcomes)
+    covariates = [open_covariates(path) for path in _paths(covar)]
+    first, *others = _join(genotypes, [*phenotypes, *covariates], keep, remove, counts)
+    features, feature_rows = _beside([genotypes, *covariates], [first, *others[len(phenotypes) :]])
+    chosen, outcome_rows = _beside(phenotypes, others[: len(phenotypes)])
+    refuse_overlap(features.names, chosen.names)
+    return Cohort(
+        source=PairedSource(
+            features=features,
+            outcomes=chosen,
+            feature_rows=feature_rows,
+            outcome_rows=outcome_rows,
+        ),
+        variants=genotypes.variants,
+        counts=tuple(counts),
+        frequencies=known,
+        rows_per_person=2 if haplotypes else 1,
+    )
+
+
+def open_feature_columns(
+    *,
+    bfile: AnyPath | None = None,
+    pfile: AnyPath | None = None,
+    vcf: AnyPath | None = None,
+    vcf_zarr: AnyPath | None = None,
+    haplotypes: bool = False,
+    dosages: bool = False,
+    covar: AnyPath | Sequence[AnyPath] = (),
+    keep: AnyPath | None = None,
+    remove: AnyPath | None = None,
+    extract: AnyPath | None = None,
+    exclude: AnyPath | None = None,
+    frequencies: AnyPath | Frequencies | None = None,
+    maf: float | None = None,
+    multiallelic: Literal["refuse", "skip"] = "refuse",
+    like: Variants | None = None,
+) -> Columns:
+    """Open the features of a cohort without outcomes, to predict for; as `open_cohort` does.
+
+    `like` are the variants of a release: those are chosen, in that order, and must count the same
+    alleles.
+    """
+    genotypes = open_genotypes(bfile, pfile, vcf, vcf_zarr, haplotypes, dosages)
+    counts: Counts = []
+    if like is not None:
+        genotypes = genotypes.select(places_of(like, genotypes.variants))
+    genotypes, _ = choose_variants(
+        genotypes, counts, extract, exclude, frequencies, maf, multiallelic
+    )
+    covariates = [open_covariates(path) for path in _paths(covar)]
+    rows = _join(genotypes, covariates, keep, remove, counts)
+    return Beside(parts=(genotypes, *covariates), rows=tuple(rows))
+
+
+def _choose_outcomes(
+    pheno: AnyPath | Sequence[AnyPath], outcomes: str | Sequence[str] | None
+) -> list[TableColumns]:
+    """Open the phenotype files that hold outcomes asked for."""
+    tables = [open_phenotypes(path) for path in _paths(pheno)]
+    if not tables:
+        raise InputError(
+            "give the outcomes with pheno=: a file with a header FID IID and one column per outcome. "
+            "(The phenotype column of a .fam or .psam is not used)"
+        )
+    if outcomes is None:
+        return tables
+    available = list(dict.fromkeys(name for table in tables for name in table.names))
+    where = " and ".join(table.where for table in tables)
+    wanted = choose(available, outcomes, what="outcomes", where=where)
+    chosen = [(table, [name for name in wanted if name in table.names]) for table in tables]
+    return [table.select(names) for table, names in chosen if names]
+
+
+def _join(
+    genotypes: Genotypes,
+    tables: Sequence[TableColumns],
+    keep: AnyPath | None,
+    remove: AnyPath | None,
+    counts: Counts,
+) -> list[Rows]:
+    """Find the people of all files; return their rows in each, two for a person with haplotypes.
+
+    The order is that of the first table, so that text is read front to back.
+    """
+    people = genotypes.people()
+    labels = ["the genotype file", *(table.where for table in tables)]
+    own, *others = keys([people, *map(people_of, tables)])
+    counts += [
+        (f"people in {label}", len(part))
+        for label, part in zip(labels, [own, *others], strict=True)
+    ]
+    chosen = np.ones(len(people), dtype=bool)
+    if keep is not None:
+        chosen &= people.listed(keep)
+    if remove is not None:
+        chosen &= ~people.listed(remove)
+    if not chosen.any():
+        lists = " and ".join(str(path) for path in (keep, remove) if path is not None)
+        raise InputError(
+            f"{lists} leave nobody of the genotype file; check how ids are spelt there"
+        )
+    joined = match([own[chosen], *others], labels=labels, order=1 if tables else 0)
+    counts.append(("people used", joined.n))
+    stored = np.flatnonzero(chosen)[np.asarray(joined.rows[0], dtype=np.intp)]
+    rows: list[Rows] = [stored if not chosen.all() else joined.rows[0], *joined.rows[1:]]
+    if not genotypes.variants.haplotypes:
+        return rows
+    doubled = np.repeat(2 * stored, 2)
+    doubled[1::2] += 1
+    return [doubled, *(np.repeat(np.asarray(part, dtype=np.intp), 2) for part in rows[1:])]
+
+
+def _beside(parts: Sequence[Columns], rows: Sequence[Rows]) -> tuple[Columns, Rows]:
+    """Return several stores as one, and its rows; a single one stays as it is."""
+    if len(parts) == 1:
+        return parts[0], rows[0]
+    return Beside(parts=tuple(parts), rows=tuple(rows)), range(len(rows[0]))
+
+
+def _paths(paths: AnyPath | Sequence[AnyPath]) -> list[AnyPath]:
+    return [paths] if isinstance(paths, str | PathLike) else list(paths)

@@ -1,0 +1,258 @@
+"""Parquet files, and Arrow's own (also called Feather): columns with types, rows in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.errors import InputError
+from primo.sources.arrow import (
+    attempt,
+    existing_file,
+    float_type,
+    library,
+    refuse_text,
+    steps,
+    to_floats,
+    to_ids,
+)
+from primo.sources.base import Ids, Rows
+from primo.sources.ordered import Piece, read_ordered
+from primo.sources.scratch import Scratch
+from primo.sources.storage import TableColumns, refuse_repeated, table_columns
+
+__all__ = ["GroupedFile", "open_feather", "open_parquet"]
+
+_PIECE = 2**23  # bytes of numbers converted at once
+_GROUP = 2**26  # bytes of numbers up to which a group is read with all chosen columns at once
+_SLAB = 16  # columns read at once in larger groups: a reader holds about 4 MB of each
+_BUFFERS = 2**25  # bytes read ahead, over all columns
+
+#: Reads columns of one group, as Arrow batches.
+Reader = Callable[[Path, Sequence[str], int], Iterator[Any]]
+
+
+def open_parquet(
+    path: str | Path,
+    *,
+    columns: str | Sequence[str] | None = None,
+    id_column: str | Sequence[str] | None = None,
+    missing: Sequence[str] | None = None,
+    scratch: str | Path | None = None,
+) -> TableColumns:
+    """Open a Parquet file; only the chosen columns of the row groups that hold chosen rows are read.
+
+    Parameters are those of `primo.sources.text.open_text`. Nulls are missing; of `missing`, only codes
+    that spell numbers matter.
+
+    Cost: reads the footer. Memory of a walk: about 200 MB, whatever the file. Row groups of more than
+    64 MB of numbers in more than 16 columns are read a few columns at a time, through `scratch`: files
+    with smaller row groups spare themselves that.
+    """
+    found = existing_file(path)
+    kind = library("pyarrow.parquet")
+
+    def footer() -> tuple[Any, list[int]]:
+        with kind.ParquetFile(found) as file:
+            groups = range(file.metadata.num_row_groups)
+            return file.schema_arrow, [file.metadata.row_group(i).num_rows for i in groups]
+
+    schema, rows = attempt(footer, lambda _: _broken(found, "Parquet"))
+    store = _store(found, schema, rows, _parquet_batches, scratch)
+    return table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
+
+
+def open_feather(
+    path: str | Path,
+    *,
+    columns: str | Sequence[str] | None = None,
+    id_column: str | Sequence[str] | None = None,
+    missing: Sequence[str] | None = None,
+    scratch: str | Path | None = None,
+) -> TableColumns:
+    """Open an Arrow IPC file (Feather version 2), memory-mapped.
+
+    Parameters are those of `open_parquet`, and so is the cost where the file is compressed. If not, a
+    walk maps one record batch at a time, and the system takes its pages back when it needs them.
+    """
+    found = existing_file(path)
+    pa = library()
+
+    def footer() -> tuple[Any, list[int]]:
+        with pa.memory_map(str(found)) as file:
+            if file.read(6) != b"ARROW1":
+                raise InputError(
+                    f"{found} is not an Arrow file: it is in Arrow's stream format, Feather version 1 "
+                    "or something else; write it again with pyarrow.feather.write_feather"
+                )
+            file.seek(0)
+            reader = pa.ipc.open_file(file)
+            # One column is enough to count the rows.
+            narrow = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=[0]))
+            groups = range(reader.num_record_batches)
+            return reader.schema, [narrow.get_batch(i).num_rows for i in groups]
+
+    schema, rows = attempt(footer, lambda _: _broken(found, "Arrow"))
+    packed = attempt(lambda: _is_packed(found), lambda _: _broken(found, "Arrow"))
+    store = _store(found, schema, rows, _feather_batches, scratch, mapped=not packed)
+    return table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class GroupedFile:
+    """The `Store` of a file whose rows come in groups and whose columns have types."""
+
+    path: Path
+    types: dict[str, Any]  # Arrow type of each column
+    starts: NDArray[np.intp]  # (groups + 1,) number of the first row of each group, and n
+    reader: Reader
+    mapped: bool  # whether columns are read where they lie, so that many take no memory
+    size: int  # of the file on disk, to see that it did not change
+    scratch: Path | None
+
+    @property
+    def where(self) -> str:
+        """Name of the file."""
+        return self.path.name
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return tuple(self.types)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.starts[-1])
+
+    def __repr__(self) -> str:
+        """Show the schema only."""
+        return f"<GroupedFile {self.where} n={self.n} (private)>"
+
+    def check(self, names: Sequence[str]) -> None:
+        """Refuse columns that by their declared type hold no numbers."""
+        refuse_text(self.types, names, self.where)
+
+    def numbers(self, names: Sequence[str], order: Rows, rows: int) -> Iterator[NDArray[Any]]:
+        """Yield these columns of the rows `order`; other than increasing ones go through scratch."""
+        dtype = float_type(self.types, names)
+
+        def pieces(groups: NDArray[np.intp]) -> Iterator[Piece]:
+            for group in map(int, groups):
+                first = int(self.starts[group])
+                size = (int(self.starts[group + 1]) - first) * len(names) * dtype.itemsize
+                at_once = self.mapped or size <= _GROUP or len(names) <= _SLAB
+                read = self._pieces if at_once else self._pieces_by_slabs
+                for place, piece in read(names, group, dtype):
+                    yield first + place, piece
+
+        return read_ordered(
+            pieces,
+            starts=self.starts,
+            order=order,
+            rows=rows,
+            width=len(names),
+            dtype=dtype,
+            scratch=self.scratch,
+        )
+
+    def labels(self, names: Sequence[str]) -> Ids | None:
+        """Return these columns as one label per row."""
+        if not names:
+            return None
+        groups = range(len(self.starts) - 1)
+        batches = (batch for group in groups for batch in self._batches(names, group))
+        return np.concatenate([to_ids(batch, self.where) for batch in batches])
+
+    def _pieces(self, names: Sequence[str], group: int, dtype: np.dtype[Any]) -> Iterator[Piece]:
+        """Yield a group's rows, all columns at once, numbered from the start of the group."""
+        step = max(1, _PIECE // (dtype.itemsize * len(names)))
+        place = 0
+        for batch in self._batches(names, group):
+            for start in range(0, len(batch), step):
+                yield place + start, to_floats(batch.slice(start, step), dtype)
+            place += len(batch)
+
+    def _pieces_by_slabs(
+        self, names: Sequence[str], group: int, dtype: np.dtype[Any]
+    ) -> Iterator[Piece]:
+        """Yield the same by way of scratch, which takes a few columns (a slab) after the other."""
+        rows = int(self.starts[group + 1] - self.starts[group])
+        slabs = [names[i : i + _SLAB] for i in range(0, len(names), _SLAB)]
+        put_down = Scratch((rows * len(slabs), _SLAB), dtype, self.scratch)
+        for i, slab in enumerate(slabs):
+            for place, piece in self._pieces(slab, group, dtype):
+                padding = ((0, 0), (0, _SLAB - len(slab)))  # of the last slab
+                put_down.write(i * rows + place, np.pad(piece, padding))
+        step = max(1, _PIECE // (dtype.itemsize * len(names)))
+        for start in range(0, rows, step):
+            places = np.arange(start, min(start + step, rows))
+            parts = [put_down.read(i * rows + places) for i in range(len(slabs))]
+            yield start, np.hstack(parts)[:, : len(names)]
+
+    def _batches(self, names: Sequence[str], group: int) -> Iterator[Any]:
+        if self.path.stat().st_size != self.size:
+            raise InputError(f"{self.path} has changed since it was opened; open it again")
+        walk = steps(
+            lambda: self.reader(self.path, names, group), lambda _: _broken(self.path, "whole")
+        )
+        for batch in walk:
+            yield batch.select(list(names))
+
+
+def _parquet_batches(path: Path, names: Sequence[str], group: int) -> Iterator[Any]:
+    # Buffered, because a reader without buffer loads a whole row group of each column.
+    buffer = min(2**20, max(2**12, _BUFFERS // len(names)))
+    rows = max(1, _PIECE // (8 * len(names)))
+    kind = library("pyarrow.parquet")
+    with kind.ParquetFile(path, buffer_size=buffer, pre_buffer=False) as file:
+        yield from file.iter_batches(batch_size=rows, row_groups=[group], columns=list(names))
+
+
+def _feather_batches(path: Path, names: Sequence[str], group: int) -> Iterator[Any]:
+    pa = library()
+    with pa.memory_map(str(path)) as file:  # and unmapped before the next group
+        schema = pa.ipc.open_file(file).schema
+        fields = sorted(schema.get_field_index(name) for name in names)
+        options = pa.ipc.IpcReadOptions(included_fields=fields)
+        yield pa.ipc.open_file(file, options=options).get_batch(group)
+
+
+def _is_packed(path: Path) -> bool:
+    """Whether an Arrow file is compressed: reading it takes memory then, where mapping takes none."""
+    pa = library()
+    with pa.memory_map(str(path)) as file:
+        before = pa.total_allocated_bytes()
+        reader = pa.ipc.open_file(file)
+        kept = reader.get_batch(0) if reader.num_record_batches else None
+        return bool(kept is not None and pa.total_allocated_bytes() > before)
+
+
+def _store(
+    path: Path,
+    schema: Any,
+    rows: list[int],
+    reader: Reader,
+    scratch: str | Path | None,
+    *,
+    mapped: bool = False,
+) -> GroupedFile:
+    refuse_repeated(schema.names, path.name)
+    return GroupedFile(
+        path=path,
+        types=dict(zip(schema.names, schema.types, strict=True)),
+        starts=np.concatenate([[0], np.cumsum(rows)]).astype(np.intp),
+        reader=reader,
+        mapped=mapped,
+        size=path.stat().st_size,
+        scratch=None if scratch is None else Path(scratch),
+    )
+
+
+def _broken(path: Path, kind: str) -> InputError:
+    return InputError(f"{path} is not a {kind} file: it is truncated, damaged or of another kind")

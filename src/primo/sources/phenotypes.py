@@ -1,0 +1,64 @@
+"""Phenotype and covariate files in the convention of PLINK and regenie: `FID IID name name ...`."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from primo.errors import InputError
+from primo.sources.arrow import existing_file
+from primo.sources.people import People
+from primo.sources.storage import TableColumns
+from primo.sources.text import MISSING, PLINK_MISSING, open_text
+
+__all__ = ["open_covariates", "open_phenotypes", "people_of"]
+
+
+def open_phenotypes(path: str | PathLike[str]) -> TableColumns:
+    """Open outcomes. NA, nan, a dot and -9 are missing, as in PLINK."""
+    return _open(path, PLINK_MISSING)
+
+
+def open_covariates(path: str | PathLike[str]) -> TableColumns:
+    """Open further features. NA, nan and a dot are missing; -9 is a number."""
+    return _open(path, MISSING)
+
+
+def people_of(table: TableColumns) -> People:
+    """Read who the rows of such a file are. Cost: a pass over its first columns."""
+    labels = table.ids()
+    assert labels is not None  # `_open` saw to that
+    where = Path(table.where)
+    if len(table.id_columns) == 1:
+        return People(where=where, iid=labels, fid=None)
+    parts = np.char.partition(labels, "\t")
+    return People(where=where, iid=parts[:, 2], fid=parts[:, 0])
+
+
+def _open(path: str | PathLike[str], missing: tuple[str, ...]) -> TableColumns:
+    _check_header(existing_file(Path(path)))
+    table = open_text(Path(path), missing=missing)
+    ids = tuple(name for name in ("FID", "IID") if name in table.names)
+    names = tuple(name for name in table.names if name not in ids)
+    if not names:
+        raise InputError(f"{path} has ids and nothing else")
+    return replace(table, id_columns=ids, names=names)
+
+
+def _check_header(path: Path) -> None:
+    """Refuse a file without header before its first line, which then is a person, can be quoted."""
+    try:
+        with gzip.open(path) if path.suffix in (".gz", ".bgz") else path.open("rb") as file:
+            line = file.readline()
+    except (OSError, EOFError):
+        return  # the reader says what is wrong with the file
+    if b"IID" not in re.split(rb'[\s,"#]+', line):
+        raise InputError(
+            f"{path} has no column IID; its first line must name the columns: FID IID and then the "
+            "phenotypes or covariates (FID may be left out)"
+        )

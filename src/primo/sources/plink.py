@@ -1,0 +1,134 @@
+"""PLINK 1 filesets: `.bed` (genotypes), `.bim` (variants), `.fam` (people)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.errors import InputError
+from primo.sources.base import Ids, Rows
+from primo.sources.packed import Packed
+from primo.sources.people import People, read_fam
+from primo.sources.variant_lists import VariantTable
+from primo.variants import Variants
+
+__all__ = ["BedColumns", "companion", "open_bed"]
+
+_MAGIC = b"\x6c\x1b\x01"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class BedColumns:
+    """Genotypes of a `.bed` as columns: copies of A1 (column 5 of the `.bim`), 0, 1 or 2.
+
+    A block is int8 where nothing in it is missing, else float32 with NaN. The bytes are decoded here:
+    turning them over while they are packed is several times faster than what bed-reader offers for
+    rows; the tests hold the two against each other.
+    """
+
+    path: Path  # of the .bed
+    n: int
+    variants: Variants
+    places: NDArray[np.intp]  # where the variants are stored
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the variants."""
+        return self.variants.names
+
+    def __repr__(self) -> str:
+        """Show the schema only."""
+        return f"<BedColumns n={self.n} variants={len(self.variants)} (private)>"
+
+    def people(self) -> People:
+        """Read who the rows are."""
+        return read_fam(companion(self.path, ".fam"))
+
+    def ids(self) -> Ids:
+        """Return the individual ids, with families where those alone are not unique."""
+        return self.people().labels
+
+    def select(self, places: Sequence[int] | NDArray[np.intp]) -> Self:
+        """Return some of the variants."""
+        places = np.asarray(places, dtype=np.intp)
+        return replace(self, variants=self.variants.select(places), places=self.places[places])
+
+    def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
+        """Yield the people `order` in blocks of `rows`.
+
+        Cost: one pass over the chosen variants where `order` follows the file; 64 MB and two blocks.
+        """
+        with self.path.open("rb", buffering=0) as file:
+            packed = Packed(
+                file=file,
+                where=str(self.path),
+                offset=len(_MAGIC),
+                width=-(-self.n // 4),
+                places=self.places,
+            )
+            yield from packed.blocks(order, rows)
+
+
+def open_bed(path: str | PathLike[str]) -> BedColumns:
+    """Open a PLINK 1 fileset by its prefix or by the path of its `.bed`."""
+    bed = companion(Path(path), ".bed")
+    people = read_fam(companion(bed, ".fam"))
+    variants = _read_bim(companion(bed, ".bim"))
+    _check_bed(bed, len(people), len(variants))
+    return BedColumns(
+        path=bed, n=len(people), variants=variants, places=np.arange(len(variants), dtype=np.intp)
+    )
+
+
+def companion(path: Path, suffix: str) -> Path:
+    """Return the file of a fileset with this suffix, given another of them or the bare prefix."""
+    known = (".bed", ".bim", ".fam", ".pgen", ".pvar", ".psam")
+    prefix = str(path.with_suffix("")) if path.suffix in known else str(path)
+    found = Path(prefix + suffix).absolute()  # a worker elsewhere has another working folder
+    if not found.is_file():
+        trio = known[:3] if suffix in known[:3] else known[3:]
+        raise InputError(
+            f"there is no file {found}; a fileset is {', '.join(trio)} side by side with one prefix"
+        )
+    return found
+
+
+def _read_bim(path: Path) -> Variants:
+    table = VariantTable(where=path)
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            words = line.split()
+            if not words:
+                continue
+            if len(words) != 6 or not words[3].lstrip("-").isdigit():
+                raise InputError(
+                    f"line {number} of {path} is not a variant: six columns are needed, chromosome, "
+                    "id, centimorgans, position (a whole number), A1 and A2"
+                )
+            table.add(words[1], words[0], int(words[3]), counted=words[4], other=words[5])
+    return table.variants()
+
+
+def _check_bed(path: Path, people: int, variants: int) -> None:
+    """Check magic bytes and size before anything is read."""
+    with path.open("rb") as file:
+        magic = file.read(3)
+    if magic[:2] == _MAGIC[:2] and magic[2:] == b"\x00":
+        raise InputError(
+            f"{path} is individual-major, a layout of before 2008; rewrite it with "
+            "plink1.9 --bfile ... --make-bed"
+        )
+    if magic != _MAGIC:
+        raise InputError(f"{path} is not a PLINK 1 .bed file: its first bytes are wrong")
+    expected, size = len(_MAGIC) + variants * -(-people // 4), path.stat().st_size
+    if size != expected:
+        raise InputError(
+            f"{path} has {size} bytes, but {people} people in its .fam and {variants} variants in its "
+            f".bim make {expected}; it is truncated, or the three files do not belong together"
+        )

@@ -1,0 +1,283 @@
+"""Text tables: comma, tab or blank separated, plain or gzipped.
+
+A file is cut into chunks of whole lines when it is opened (a pass that counts lines). A chunk is
+parsed by itself, by Arrow, so that memory is a chunk, a walk may begin in the middle, and workers can
+share a file. In a gzipped file the lines before still have to be unpacked.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.errors import InputError, NotNumericError
+from primo.sources.arrow import attempt, existing_file, library, to_floats, to_ids
+from primo.sources.base import Ids, Rows
+from primo.sources.ordered import Piece, read_ordered
+from primo.sources.storage import TableColumns, refuse_repeated, table_columns
+
+__all__ = ["BLANKS", "MISSING", "PLINK_MISSING", "TextFile", "open_text"]
+
+#: Cells that mean: missing.
+MISSING = ("", "NA", "NaN", "nan", "null", ".")
+
+#: The same in phenotype and covariate files of PLINK and regenie; -9 also as -9.0.
+PLINK_MISSING = ("", "NA", "NaN", "nan", "-9", ".")
+
+#: The separator that stands for any run of blanks and tabs, as in PLINK's files.
+BLANKS = " "
+
+_CHUNK = 2**23  # bytes of text parsed at once
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+
+
+def open_text(
+    path: str | Path,
+    *,
+    columns: str | Sequence[str] | None = None,
+    id_column: str | Sequence[str] | None = None,
+    missing: Sequence[str] | None = None,
+    separator: str | None = None,
+    scratch: str | Path | None = None,
+) -> TableColumns:
+    r"""Open a text table with a header line; `.gz` is unpacked on the way.
+
+    Parameters
+    ----------
+    path
+        The file, in UTF-8. Lines are rows: a quoted cell cannot hold a line break.
+    columns
+        Names and patterns of the columns to read; all but the ids if None.
+    id_column
+        The column that names the person, or several, whose values are joined by a tab.
+    missing
+        Cells that mean: missing; `MISSING` if None. An empty cell always does. One that spells a number
+        means that number in any spelling: "-9" also covers -9.0.
+    separator
+        One character, or `BLANKS`. If None: a comma for `.csv`, a tab for `.tsv`; for any other name a
+        tab if the header has one, else `BLANKS`.
+    scratch
+        Folder for the rows where they are read in another order than they are stored.
+
+    Cost: one pass over the bytes of the file, for n and the chunks; no cell is parsed.
+    """
+    found = existing_file(path)
+    with closing(_opened(found)) as file:
+        line = attempt(file.readline, lambda _: _broken(found))
+        cut, header = _parse_header(line, separator, found)
+        starts, offsets = _scan(file, len(line), cut, found)
+    store = TextFile(
+        path=found,
+        header=header,
+        separator=cut,
+        missing=tuple(MISSING if missing is None else ("", *missing)),
+        starts=starts,
+        offsets=offsets,
+        size=found.stat().st_size,
+        scratch=None if scratch is None else Path(scratch),
+    )
+    return table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class TextFile:
+    """The `Store` of a text table."""
+
+    path: Path
+    header: tuple[str, ...]
+    separator: str
+    missing: tuple[str, ...]
+    starts: NDArray[np.intp]  # (chunks + 1,) number of the first row of each chunk, and n
+    offsets: NDArray[np.int64]  # (chunks + 1,) where it begins in the (unpacked) bytes, and the end
+    size: int  # of the file on disk, to see that it did not change
+    scratch: Path | None
+
+    @property
+    def where(self) -> str:
+        """Name of the file."""
+        return self.path.name
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.starts[-1])
+
+    def __repr__(self) -> str:
+        """Show the schema only."""
+        return f"<TextFile {self.where} n={self.n} (private)>"
+
+    def check(self, names: Sequence[str]) -> None:
+        """Text declares no types: a cell that is not a number shows when it is read."""
+
+    def numbers(self, names: Sequence[str], order: Rows, rows: int) -> Iterator[NDArray[Any]]:
+        """Yield these columns of the rows `order`; other than increasing ones go through scratch."""
+        kinds = dict.fromkeys(names, library().float64())
+
+        def pieces(chunks: NDArray[np.intp]) -> Iterator[Piece]:
+            for chunk, table in self._tables(chunks, kinds):
+                yield int(self.starts[chunk]), to_floats(table, np.float64)
+
+        return read_ordered(
+            pieces,
+            starts=self.starts,
+            order=order,
+            rows=rows,
+            width=len(names),
+            dtype=np.float64,
+            scratch=self.scratch,
+        )
+
+    def labels(self, names: Sequence[str]) -> Ids | None:
+        """Return these columns as one label per row."""
+        if not names:
+            return None
+        kinds = dict.fromkeys(names, library().string())
+        tables = self._tables(np.arange(len(self.starts) - 1), kinds)
+        return np.concatenate([to_ids(table, self.where) for _, table in tables])
+
+    def _tables(self, chunks: NDArray[np.intp], kinds: dict[str, Any]) -> Iterator[tuple[int, Any]]:
+        """Read and parse chunks, one after the other."""
+        if self.path.stat().st_size != self.size:
+            raise InputError(f"{self.path} has changed since it was opened; open it again")
+        with closing(_opened(self.path)) as file:
+            for chunk in map(int, chunks):
+                text = attempt(partial(self._text, file, chunk), lambda _: _broken(self.path))
+                table = attempt(partial(self._parsed, text, kinds), self._explain)
+                if len(table) != self.starts[chunk + 1] - self.starts[chunk]:
+                    raise InputError(
+                        f"the rows of {self.path} are not its lines: a quoted cell holds a line break, "
+                        "or a quotation mark is not closed"
+                    )
+                yield chunk, table
+
+    def _text(self, file: IO[bytes], chunk: int) -> bytes:
+        start, stop = (int(offset) for offset in self.offsets[chunk : chunk + 2])
+        file.seek(start)
+        return _tidy(file.read(stop - start), self.separator)
+
+    def _parsed(self, text: bytes, kinds: dict[str, Any]) -> Any:
+        pa, reader = library(), library("pyarrow.csv")
+        blanks = self.separator == BLANKS
+        return reader.read_csv(
+            pa.BufferReader(text),
+            # One block: a row may be as long as it likes.
+            read_options=reader.ReadOptions(column_names=self.header, block_size=len(text) + 1),
+            parse_options=reader.ParseOptions(
+                delimiter="\t" if blanks else self.separator, quote_char=False if blanks else '"'
+            ),
+            convert_options=reader.ConvertOptions(
+                include_columns=list(kinds),
+                column_types=kinds,
+                null_values=self.missing,
+                strings_can_be_null=False,
+            ),
+        )
+
+    def _explain(self, message: str) -> InputError:
+        """Say what is wrong with a chunk, without the cell and the row that Arrow quotes."""
+        column = re.match(r"In CSV column #(\d+)", message)
+        if column and "UTF8" not in message:
+            return NotNumericError(
+                f"column {self.header[int(column[1])]!r} of {self.path} holds something that is not a "
+                "number (missing cells are written "
+                f"{', '.join(text or 'empty' for text in self.missing)}; give others with missing=...)."
+                " The cell itself stays private"
+            )
+        if "Expected" in message and "columns" in message:
+            return InputError(
+                f"not every row of {self.path} has {len(self.header)} cells, one for each name in the "
+                f"header; is {self.separator!r} the separator, and has every column a name?"
+            )
+        return InputError(f"{self.path} is not text in UTF-8")
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """Open a file for its (unpacked) bytes."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    if not packed and path.suffix in (".gz", ".bgz"):
+        raise InputError(f"{path} is not a gzip file, though its name says so")
+    return gzip.open(path) if packed else path.open("rb")  # type: ignore[return-value]
+
+
+def _broken(path: Path) -> InputError:
+    return InputError(f"{path} cannot be read to its end: it is truncated or damaged")
+
+
+def _parse_header(line: bytes, separator: str | None, path: Path) -> tuple[str, tuple[str, ...]]:
+    """Return the separator and the names of the columns."""
+    try:
+        text = line.decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text or "\r" in text:
+        raise InputError(f"{path} is not text in UTF-8 with a header line; save it as such")
+    if separator is None:
+        suffixes = [suffix for suffix in path.suffixes if suffix not in (".gz", ".bgz")]
+        by_name = _SEPARATORS.get(suffixes[-1].lower() if suffixes else "")
+        separator = by_name or ("\t" if "\t" in text else BLANKS)
+        other = next((sign for sign in ";\t," if sign in text), None)
+        if by_name and by_name not in text and other:
+            raise InputError(f"the header of {path} has no {by_name!r}; is it separator={other!r}?")
+    elif len(separator) != 1:
+        raise InputError(f"separator={separator!r} must be one character; ' ' means any blanks")
+    blanks = separator == BLANKS
+    header = text.split() if blanks else next(csv.reader([text], delimiter=separator), [])
+    if header and separator != ",":
+        header[0] = header[0].removeprefix("#")  # PLINK 2 writes #FID
+    header = [name.strip() for name in header]
+    if not any(header):
+        raise InputError(f"{path} has no header: its first line is blank")
+    _refuse_data(header, path)
+    refuse_repeated(header, path.name)
+    return separator, tuple(header)
+
+
+def _refuse_data(header: Sequence[str], path: Path) -> None:
+    """Refuse a first line that looks like a row: its cells must not be quoted as if they were names."""
+    numbers = [name for name in header if re.fullmatch(r"[-+]?[\d.]+([eE][-+]?\d+)?", name)]
+    odd = any(not name.isdigit() for name in numbers) or len(set(numbers)) < len(numbers)
+    if 2 * len(numbers) >= len(header) and odd:
+        raise InputError(f"the first line of {path} looks like a row; it must name the columns")
+
+
+def _scan(
+    file: IO[bytes], offset: int, separator: str, path: Path
+) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Count rows chunk by chunk, from after the header on."""
+
+    def read() -> bytes:
+        return file.read(_CHUNK) + file.readline()
+
+    starts, offsets = [0], [offset]
+    while chunk := attempt(read, lambda _: _broken(path)):
+        offsets.append(offsets[-1] + len(chunk))
+        starts.append(starts[-1] + _count_rows(_tidy(chunk, separator)))
+    return np.array(starts, dtype=np.intp), np.array(offsets, dtype=np.int64)
+
+
+def _count_rows(text: bytes) -> int:
+    """Count lines that are not empty, as Arrow does."""
+    if text[:1] in b"\r\n" or b"\n\n" in text or b"\n\r" in text:
+        return sum(1 for line in text.splitlines() if line)
+    return text.count(b"\n") + (not text.endswith(b"\n"))
+
+
+def _tidy(text: bytes, separator: str) -> bytes:
+    """Turn runs of blanks into one tab, and drop those at the ends of lines, in PLINK's files."""
+    if separator != BLANKS:
+        return text
+    text = text.replace(b"\r", b"").replace(b" ", b"\t")
+    while b"\t\t" in text:
+        text = text.replace(b"\t\t", b"\t")
+    return text.replace(b"\t\n", b"\n").replace(b"\n\t", b"\n").strip(b"\t")

@@ -1,0 +1,241 @@
+"""VCF and BCF files, read by cyvcf2 (htslib): genotypes, or haplotypes where they are phased."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.errors import InputError
+from primo.sources.base import Ids, Rows
+from primo.sources.packed import Packed, pack
+from primo.sources.people import People
+from primo.sources.variant_lists import VariantTable, refuse_multiallelic
+from primo.variants import Variants
+
+__all__ = ["VcfColumns", "open_vcf"]
+
+#: The empty block that ends every file that bgzip wrote.
+_BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class VcfColumns:
+    """Calls (field GT) of a VCF or BCF as columns: copies of ALT.
+
+    A row is a person, 0, 1 or 2; with `haplotypes` it is one of a person's two chromosomes, 0 or 1,
+    and rows 2i and 2i + 1 belong to person i. A block is int8 where nothing in it is missing, else
+    float32 with NaN. A call of which one allele is missing is missing. A haploid call counts twice, as
+    PLINK has it; among haplotypes it is an error, as is a heterozygous call without phase.
+    """
+
+    path: Path
+    variants: Variants
+    places: NDArray[np.intp]  # which records of the file the variants are
+    records: int  # in the file
+    samples: int
+
+    @property
+    def n(self) -> int:
+        """Number of rows: people, or twice as many haplotypes."""
+        return self.samples * (2 if self.variants.haplotypes else 1)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the variants."""
+        return self.variants.names
+
+    def __repr__(self) -> str:
+        """Show the schema only."""
+        return f"<VcfColumns n={self.n} variants={len(self.variants)} (private)>"
+
+    def people(self) -> People:
+        """Read who the people are; a VCF knows no families."""
+        reader = _open_reader(self.path)
+        return People(where=self.path, iid=np.array(reader.samples, dtype=np.str_), fid=None)
+
+    def ids(self) -> Ids:
+        """Return the sample names; haplotypes are called `name/1` and `name/2`."""
+        iid = self.people().iid
+        if not self.variants.haplotypes:
+            return iid
+        return np.char.add(np.repeat(iid, 2), np.tile(["/1", "/2"], len(iid)))
+
+    def select(self, places: Sequence[int] | NDArray[np.intp]) -> Self:
+        """Return some of the variants."""
+        places = np.asarray(places, dtype=np.intp)
+        return replace(self, variants=self.variants.select(places), places=self.places[places])
+
+    def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
+        """Yield the rows `order` in blocks of `rows`.
+
+        Cost: the text is parsed once in every walk, into a temporary file without a name that takes a
+        quarter of a byte for each call; for many walks (a cluster) convert the file to `.pgen` first.
+        """
+        refuse_multiallelic(self.variants, self.path)
+        with tempfile.TemporaryFile() as file:
+            try:
+                self._parse(file)
+            except OSError as error:
+                raise InputError(
+                    f"cannot put the calls of {self.path} down in {tempfile.gettempdir()}: "
+                    f"{error.strerror}; let TMPDIR name a folder with room for "
+                    f"{self.n * len(self.places) / 4e9:.2f} GB"
+                ) from None
+            packed = Packed(
+                file=file.raw,
+                where=str(self.path),
+                offset=0,
+                width=-(-self.n // 4),
+                places=np.arange(len(self.places), dtype=np.intp),
+            )
+            yield from packed.blocks(order, rows)
+
+    def _parse(self, file: IO[bytes]) -> None:
+        """Write the calls of the chosen variants, packed, in the order of `places`."""
+        width = -(-self.n // 4)
+        slots: dict[int, int] = {place: slot for slot, place in enumerate(self.places.tolist())}
+        number = -1
+        for number, record in enumerate(_records(_open_reader(self.path), self.path)):
+            slot = slots.get(number)
+            if slot is None:
+                continue
+            copies, missing = self._calls(record, self.variants.names[slot])
+            file.seek(slot * width)
+            file.write(pack(copies, missing).data)
+        if number + 1 != self.records:
+            raise InputError(f"{self.path} was changed since it was opened")
+        file.flush()
+
+    def _calls(self, record: Any, name: str) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
+        """Return copies and whether they are missing, of every row."""
+        try:
+            calls = record.genotype.array()
+        except Exception:  # cyvcf2 raises bare exceptions
+            calls = None
+        if calls is None:
+            raise InputError(f"{self.path}: variant {name} has no genotypes (field GT)")
+        alleles, phased = calls[:, :-1], calls[:, -1].astype(bool)
+        if alleles.shape[1] > 2 or (alleles.max(initial=0) > 1):
+            raise InputError(f"{self.path}: variant {name} has calls with more than two alleles")
+        if alleles.shape[1] == 1:
+            alleles = np.column_stack([alleles, np.full(len(alleles), _ABSENT, alleles.dtype)])
+        absent = alleles[:, 1] == _ABSENT
+        if not self.variants.haplotypes:
+            second = np.where(absent, alleles[:, 0], alleles[:, 1])
+            return alleles[:, 0] + second, (alleles[:, 0] < 0) | (second < 0)
+        if absent.any():
+            raise InputError(
+                f"{self.path}: variant {name} has haploid calls, which do not make two haplotypes; "
+                "leave such chromosomes out with exclude=, or read genotypes"
+            )
+        if ((alleles[:, 0] != alleles[:, 1]) & ~phased).any():
+            raise InputError(
+                f"{self.path}: variant {name} has unphased calls (0/1 instead of 0|1), so there are no "
+                "haplotypes; phase the file first, or read genotypes"
+            )
+        flat = alleles.ravel()
+        return flat, flat < 0
+
+
+_ABSENT = -2  # cyvcf2's mark for the second allele of a haploid call
+
+
+def open_vcf(path: str | PathLike[str], *, haplotypes: bool = False) -> VcfColumns:
+    """Open a VCF (plain, gzip, bgzip) or BCF. Cost: one pass over the records, without their calls."""
+    path = Path(path).absolute()  # a worker elsewhere has another working folder
+    _check_file(path)
+    reader = _open_reader(path)
+    samples = len(reader.samples)
+    if not samples:
+        raise InputError(f"{path} has no samples: it lists variants only")
+    if not reader.contains("GT"):
+        raise InputError(f"{path} has no genotypes: its header does not declare the field GT")
+    reader.set_samples([])  # the calls are not parsed in this pass
+    table = VariantTable(where=path)
+    for record in _records(reader, path):
+        table.add(
+            record.ID or ".",
+            record.CHROM,
+            int(record.POS),
+            counted=",".join(record.ALT) or ".",
+            other=record.REF,
+        )
+    return VcfColumns(
+        path=path,
+        variants=table.variants(haplotypes=haplotypes),
+        places=np.arange(len(table.ids), dtype=np.intp),
+        records=len(table.ids),
+        samples=samples,
+    )
+
+
+def _open_reader(path: Path) -> Any:
+    try:
+        cyvcf2 = importlib.import_module("cyvcf2")
+    except ImportError:
+        raise InputError(
+            "reading VCF and BCF files needs cyvcf2: pip install 'primo-dp[genomics]'"
+        ) from None
+    try:
+        return cyvcf2.VCF(str(path))
+    except Exception:  # cyvcf2 raises OSError and bare exceptions
+        pass
+    raise InputError(f"{path} is not a VCF or BCF file that htslib can read")
+
+
+def _records(reader: Any, path: Path) -> Iterator[Any]:
+    """Yield the records, or fail without quoting one."""
+    records = iter(reader)
+    while True:
+        try:
+            record = next(records)
+        except StopIteration:
+            return
+        except Exception:
+            record = None
+        if record is None:
+            raise InputError(f"{path} cannot be read to its end: it is truncated or corrupt")
+        yield record
+
+
+def _check_file(path: Path) -> None:
+    """Check, before htslib sees the file, what it would pass over or report with a person's id."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    with path.open("rb") as file:
+        start = file.read(18)
+        file.seek(max(0, path.stat().st_size - len(_BGZF_END)))
+        end = file.read()
+    if start[:2] == b"\x1f\x8b" and start[12:14] == b"BC" and end != _BGZF_END:
+        raise InputError(f"{path} is truncated: the block that ends a bgzip file is missing")
+    samples = _header_samples(path, compressed=start[:2] == b"\x1f\x8b")
+    if samples is None:
+        raise InputError(f"{path} is not a VCF or BCF file, or its header is broken")
+    if len(set(samples)) != len(samples):
+        raise InputError(f"{path}: some people are there more than once; sample names must differ")
+
+
+def _header_samples(path: Path, *, compressed: bool) -> list[bytes] | None:
+    """Return the sample names of a VCF (none of a BCF, which htslib checks), or None without header."""
+    try:
+        with gzip.open(path) if compressed else path.open("rb") as lines:
+            first = lines.readline()
+            if first.startswith(b"BCF"):
+                return []
+            for line in lines if first.startswith(b"##fileformat=VCF") else ():
+                if line.startswith(b"#CHROM"):
+                    return line.rstrip(b"\r\n").split(b"\t")[9:]
+                if not line.startswith(b"##"):
+                    break
+    except (OSError, EOFError):
+        pass
+    return None

@@ -1,0 +1,348 @@
+"""A paid release under way: what is kept on disk so that a killed run can be finished.
+
+`begin` makes the private folder `.<name>.primo-partial` beside the place where the bundle will be, with
+
+    job.json   the name of the release, its configuration, charge and plan: enough to run again
+    secret     32 random bytes from which the noise is derived (`primo.sealing`)
+    lock       held by the process that works on it
+
+and waits until it is on the disk *before* the ledger is charged. Whenever the process dies, there is
+
+    no folder                  nothing was begun, or everything is finished
+    a folder without job.json  `begin` was interrupted: nothing was charged; `begin` takes over
+    a folder, no bundle        `resume`: charge unless the ledger has it, read, release, write
+    a folder and a bundle      `resume`: `published`; `finish` is all that is left
+
+A resumed run draws the same noise, because it has the same secret and the same rows; so it does not
+matter how much of the first run's output was seen.
+"""
+
+from __future__ import annotations
+
+import datetime
+import fcntl
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from primo.atomic import flush, refuse_existing, whole_file, writing
+from primo.bundle import read_bundle, write_bundle
+from primo.bundle.write import check_release_id, new_release_id
+from primo.errors import InputError, PrivacyError
+from primo.noise import RandomBits
+from primo.plans import Plan
+from primo.release import Release
+from primo.sealing import plan_digest
+from primo.variants import Variants
+
+__all__ = ["Staging", "partial_of"]
+
+_FORMAT = "primo job 1"
+_SECRET_BYTES = 32
+
+
+def partial_of(out: str | os.PathLike[str]) -> Path:
+    """Return the private folder that belongs to a bundle under way."""
+    place = Path(out)
+    return place.with_name(f".{place.name}.primo-partial")
+
+
+class Staging:
+    """A paid release under way; one process at a time holds it.
+
+    Use as a context manager: leaving it lets go of the lock and keeps everything for a resume, unless
+    `finish` or `discard` was called.
+    """
+
+    def __init__(self, out: Path, lock: int, job: dict[str, Any]) -> None:
+        """Use `begin` or `resume`."""
+        self.out = out
+        self.folder = partial_of(out)
+        self._lock: int | None = lock
+        self._job = job
+
+    @classmethod
+    def begin(
+        cls,
+        out: str | os.PathLike[str],
+        *,
+        config: str,
+        plan: Plan,
+        charge: Mapping[str, Any],
+        release_id: str | None = None,
+        created: datetime.date | None = None,
+    ) -> Self:
+        """Prepare a release whose bundle will be `out`; comes before the ledger is charged.
+
+        Parameters
+        ----------
+        out
+            Where the bundle will be, a folder or a .zip; nothing may be there.
+        config
+            The configuration as text: everything needed to run again. It will be public.
+        plan
+            A resumed run has to arrive at the same one.
+        charge
+            What the ledger is to be charged, JSON: which ledger, which data set, how much.
+        release_id
+            The name of the charge and of the release; random if left out.
+        created
+            Date of the release; today in UTC if left out.
+
+        Notes
+        -----
+        Guarantee: when this returns, everything needed for a resume is on the disk. Until the bundle is
+        published and the secret destroyed, the folder is as private as the rows.
+        """
+        place = Path(os.path.abspath(out))
+        if not place.parent.is_dir():
+            raise InputError(f"the folder {str(place.parent)!r} does not exist; create it first")
+        folder = partial_of(place)
+        if not folder.exists():
+            refuse_existing(place)
+        day = created or datetime.datetime.now(datetime.UTC).date()
+        job = {
+            "format": _FORMAT,
+            "release_id": check_release_id(release_id or new_release_id()),
+            "created": day.isoformat(),
+            "primo": version("primo-dp"),
+            "plan_digest": plan_digest(plan).hex(),
+            "charge": dict(charge),
+            "config": config,
+        }
+        with writing(folder):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            lock = _locked(folder)
+            try:
+                if (folder / "job.json").exists():
+                    raise InputError(_unfinished(place))
+                refuse_existing(place)
+                _prepare(folder, job)
+            except BaseException:
+                os.close(lock)
+                raise
+        return cls(place, lock, job)
+
+    @classmethod
+    def resume(cls, out: str | os.PathLike[str]) -> Self:
+        """Take up a release that was begun and not finished; refuse with the reason if there is none."""
+        place = Path(os.path.abspath(out))
+        folder = partial_of(place)
+        if not folder.is_dir():
+            there = " It is complete." if place.exists() else " Start it without --resume."
+            raise InputError(f"nothing to resume for {str(place)!r}.{there}")
+        lock = _locked(folder)
+        try:
+            if not (folder / "job.json").exists():
+                _remove(folder)
+                raise InputError(
+                    f"nothing to resume for {str(place)!r}: the run was interrupted before anything was "
+                    "charged, or after all was done. If there is no release, start it without --resume"
+                )
+            job = _read_job(folder / "job.json")
+        except BaseException:
+            os.close(lock)
+            raise
+        return cls(place, lock, job)
+
+    @property
+    def release_id(self) -> str:
+        """The name of the release, and of its charge in the ledger."""
+        return str(self._job["release_id"])
+
+    @property
+    def created(self) -> datetime.date:
+        """The date that the bundle bears, however late it is finished."""
+        return datetime.date.fromisoformat(self._job["created"])
+
+    @property
+    def config(self) -> str:
+        """The configuration as text."""
+        return str(self._job["config"])
+
+    @property
+    def charge(self) -> dict[str, Any]:
+        """What the ledger is to be charged."""
+        return dict(self._job["charge"])
+
+    @property
+    def published(self) -> bool:
+        """Whether the bundle is in place, so that only `finish` is left."""
+        if not self.out.exists():
+            return False
+        found = read_bundle(self.out).manifest["release_id"]
+        if found != self.release_id:
+            raise InputError(
+                f"{str(self.out)!r} holds release {found}, but the one under way is "
+                f"{self.release_id}; move it away and resume again"
+            )
+        return True
+
+    def __repr__(self) -> str:
+        """Name the release and nothing of its secret."""
+        return f"<Staging {self.release_id} for {str(self.out)!r} (private)>"
+
+    def check_plan(self, plan: Plan) -> None:
+        """Refuse a plan that is not the one that was begun with and paid for."""
+        if plan_digest(plan).hex() != self._job["plan_digest"]:
+            raise InputError(
+                f"release {self.release_id} was paid for under another plan; resume it with the same "
+                f"files, options and version of primo (it was begun with {self._job['primo']})"
+            )
+
+    def bits(self) -> RandomBits:
+        """Return sealed bits: the same noise for the same rows, however often it is drawn."""
+        self._check_held()
+        try:
+            secret = (self.folder / "secret").read_bytes()
+        except FileNotFoundError:
+            secret = b""
+        if len(secret) != _SECRET_BYTES:
+            raise PrivacyError(
+                f"the secret of release {self.release_id} was destroyed, as it is once the release is "
+                f"published; it cannot be drawn again. If {str(self.out)!r} is gone, it is lost: "
+                f"remove {str(self.folder)!r} and pay for a new release"
+            )
+        return RandomBits.sealed(secret)
+
+    def write(
+        self,
+        release: Release,
+        *,
+        variants: Variants | None = None,
+        estimation: Mapping[str, Any] | None = None,
+        level: float = 0.95,
+    ) -> Path:
+        """Write the bundle to its place in one atomic step; `write_bundle` with what is known here."""
+        self._check_held()
+        for entry in self.folder.iterdir():  # what an attempt that was killed has left
+            if entry.is_dir():
+                shutil.rmtree(entry)
+        return write_bundle(
+            release,
+            self.out,
+            config=self.config,
+            variants=variants,
+            release_id=self.release_id,
+            estimation=estimation,
+            level=level,
+            created=self.created,
+            workspace=self.folder,
+        )
+
+    def finish(self) -> None:
+        """Verify the bundle, then destroy the secret and remove the folder."""
+        if not self.published:
+            raise InputError(f"{str(self.out)!r} is not there yet; nothing was removed")
+        self.discard()
+
+    def discard(self) -> None:
+        """Give the release up: destroy the secret and remove the folder. What was charged stays charged.
+
+        Overwriting is best effort: a journal, a snapshot or a solid-state disk may keep the old
+        bytes, so keep the folder out of backups.
+        """
+        self._check_held()
+        _remove(self.folder)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the lock and keep everything for a resume."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _check_held(self) -> None:
+        if self._lock is None:
+            raise InputError("this staging was closed; take it up again with Staging.resume")
+
+
+def _locked(folder: Path) -> int:
+    """Take the lock of the folder, or refuse: two runs at once would both write and both clean up."""
+    busy = InputError(f"another process is working on {str(folder)!r}; wait until it ends")
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # It may have been finished and removed between opening and locking.
+        if os.stat(folder / "lock").st_ino != os.fstat(handle).st_ino:
+            raise busy
+    except (BlockingIOError, FileNotFoundError):
+        os.close(handle)
+        raise busy from None
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _prepare(folder: Path, job: dict[str, Any]) -> None:
+    """Write secret and job; the job comes last, so its presence means that all is there."""
+    try:
+        _overwrite(folder / "secret", secrets.token_bytes(_SECRET_BYTES))
+        with whole_file(folder / "job.json", private=True) as part:
+            part.write_text(json.dumps(job, indent=2), encoding="utf-8")
+        flush(folder.parent)
+    except BaseException:
+        _remove(folder)
+        raise
+
+
+def _remove(folder: Path) -> None:
+    """Destroy the secret, then the job, then the lock: whatever a crash leaves can be told apart."""
+    secret = folder / "secret"
+    if secret.exists():
+        _overwrite(secret, bytes(_SECRET_BYTES))
+        secret.unlink()
+        flush(folder)
+    last = ("job.json", "lock")
+    others = [entry.name for entry in folder.iterdir() if entry.name not in last]
+    for entry in (folder / name for name in (*others, *last)):
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink(missing_ok=True)
+    folder.rmdir()
+    flush(folder.parent)
+
+
+def _overwrite(path: Path, content: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _read_job(path: Path) -> dict[str, Any]:
+    try:
+        job: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if job["format"] != _FORMAT:
+            raise ValueError("another format")
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{str(path)!r} is damaged or of another version") from None
+    return job
+
+
+def _unfinished(out: Path) -> str:
+    return (
+        f"a release for {str(out)!r} is paid for and unfinished. Finish it with --resume: the same "
+        "noise, no further charge. To give it up, remove "
+        f"{str(partial_of(out))!r}: what was charged stays charged, and a new release costs anew"
+    )

@@ -1,0 +1,194 @@
+"""`primo fit`: from files to a published release, in every way the options allow."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from primo.bundle import read_bundle
+from primo.ledger import open_ledger
+
+
+def test_a_plink_file_becomes_a_release(folder, primo, fit_line):
+    out, _ = primo(f"{fit_line} --out release")
+    assert "epsilon = 5, delta = 1e-08" in out
+    bundle = read_bundle(Path("release"))
+    assert bundle.release.publishable
+    assert bundle.release.plan.n == 5000
+    assert bundle.release.feature_names[-1] == "age"
+    assert len(bundle.variants) == 30
+    assert not list(Path().glob(".*partial*"))
+
+
+def test_a_zip_file(folder, primo, fit_line):
+    primo(f"{fit_line} --out release.zip")
+    assert read_bundle(Path("release.zip")).manifest["outcomes"] == 40
+
+
+def test_a_dry_run_reads_no_row_and_charges_nothing(folder, primo, fit_line, monkeypatch):
+    from primo.sources import paired
+
+    def forbidden(*_):
+        raise AssertionError("a row was read")
+
+    monkeypatch.setattr(paired.PairedSource, "blocks", forbidden)
+    primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
+    out, err = primo(f"{fit_line} --ledger books.ledger --dry-run")
+    assert "Predicted R²" in out
+    assert "no row was read" in err
+    assert len(open_ledger("books.ledger", readonly=True).history()) == 1
+
+
+def test_the_configuration_is_kept_and_gives_the_same_plan(folder, primo, fit_line):
+    primo(f"{fit_line} --out first")
+    Path("again.toml").write_text(read_bundle(Path("first")).config)
+    primo("fit --config again.toml --out second")
+    first, second = (read_bundle(Path(name)) for name in ("first", "second"))
+    assert first.config == second.config
+    assert first.release.plan.grid == second.release.plan.grid
+    assert not np.array_equal(first.release.association, second.release.association)
+
+
+def test_the_command_line_wins_over_the_file(folder, primo_json):
+    Path("run.toml").write_text(
+        'bfile = "cohort"\npheno = ["traits.tsv"]\nbounds = "bounds.toml"\ncovar = ["ages.tsv"]\n'
+        "[privacy]\nepsilon = 5\ndelta = 1e-8\nprotect = 'both'\n"
+    )
+    assert primo_json("fit --config run.toml --dry-run")["epsilon"] == 5
+    assert primo_json("fit --config run.toml --epsilon 2 --dry-run")["epsilon"] == 2
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_table(folder, primo, kind):
+    rng = np.random.default_rng(0)
+    columns = {f"snp_{i}": rng.integers(0, 3, 500) for i in range(4)}
+    columns |= {f"out_{i}": rng.normal(size=500) for i in range(3)}
+    table = pa.table(columns)
+    if kind == "parquet":
+        pq.write_table(table, "data.parquet")
+    else:
+        pyarrow.csv.write_csv(table, "data.csv")
+    Path("list.txt").write_text("out_0\nout_2\n")
+    Path("limits.toml").write_text(
+        "[features]\nlower = 0\nupper = 2\n[outcomes]\nlower = -4\nupper = 4\n"
+    )
+    primo(
+        f"fit --table data.{kind} --features snp_* --outcomes-from list.txt --bounds limits.toml "
+        "--epsilon 2 --delta 1e-6 --out release"
+    )
+    assert read_bundle(Path("release")).release.outcome_names == ("out_0", "out_2")
+
+
+def test_arrays_and_public_features_without_bounds(folder, primo):
+    rng = np.random.default_rng(0)
+    np.save("x.npy", rng.normal(size=(300, 3)))
+    np.save("y.npy", rng.normal(size=(300, 2)))
+    Path("limits.toml").write_text("[outcomes]\nnorm = 3\n")
+    primo(
+        "fit --feature-array x.npy --outcome-array y.npy --protect outcomes --bounds limits.toml "
+        "--epsilon 2 --delta 1e-6 --out release"
+    )
+    assert read_bundle(Path("release")).release.plan.covariance_sigma == 0
+
+
+def test_the_ledger_pays_once_and_refuses_the_next(folder, primo, primo_json, fit_line):
+    primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
+    done = primo_json(f"{fit_line} --ledger books.ledger --out first --purpose trial --user ann")
+    _, err = primo(f"{fit_line} --ledger books.ledger --out second", code=1)
+    assert "Nothing was charged" in err
+    assert not Path("second").exists()
+    assert not list(Path().glob(".*partial*"))
+    books = primo_json("ledger history books.ledger")["entries"]
+    charge = next(entry for entry in books if entry["release_id"])
+    assert (charge["user"], charge["purpose"]) == ("ann", "trial")
+    assert charge["release_id"] == done["release_id"]
+    assert any(entry["digest"] == done["digest"] for entry in books)
+    assert primo_json("ledger show books.ledger")["datasets"][0]["releases"] == 1
+
+
+def test_other_outcomes_of_the_same_people_share_the_budget(folder, primo, data_line):
+    primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
+    cost = "--epsilon 5 --delta 1e-8 --ledger books.ledger"
+    primo(f"fit {data_line} --outcomes score0* {cost} --out first")
+    primo(f"fit {data_line} --outcomes score1* {cost} --out second", code=1)
+
+
+def test_extension(folder, primo, release):
+    primo(
+        f"extend --release {release} --bfile cohort --pheno later.tsv --covar ages.tsv --epsilon 1 "
+        "--delta 1e-8 --bounds bounds.toml --out second"
+    )
+    second = read_bundle(Path("second")).release
+    assert second.outcome_names == ("late0", "late1")
+    assert second.plan.total_mu > second.plan.mu
+
+
+def test_a_local_cluster_gives_a_release(folder, primo, fit_line):
+    pytest.importorskip("distributed")
+    primo(f"{fit_line} --workers 2 --out release")
+    assert read_bundle(Path("release")).release.publishable
+
+
+WAITING = """
+import sys, time
+from primo.cli import main
+import primo.sources.paired as paired
+blocks = paired.PairedSource.blocks
+def slow(self, rows):
+    for block in blocks(self, rows):
+        print("reading", flush=True)
+        time.sleep({seconds})
+        yield block
+paired.PairedSource.blocks = slow
+sys.argv = ["primo", *{line!r}.split()]
+main()
+"""
+
+
+def test_killed_while_reading_and_resumed(folder, primo, fit_line):
+    primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
+    line = f"{fit_line} --ledger books.ledger --out release"
+    script = WAITING.format(seconds=60, line=line)
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline().startswith("reading")
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    assert not Path("release").exists()
+    spent = open_ledger("books.ledger", readonly=True).spent()
+    assert spent[0].releases == 1
+    _, err = primo(line, code=2)
+    assert "--resume" in err
+    primo("fit --resume --ledger books.ledger --out release")
+    assert read_bundle(Path("release")).release.plan.n == 5000
+    assert open_ledger("books.ledger", readonly=True).spent() == spent
+    _, err = primo("fit --resume --out release", code=2)
+    assert "nothing to resume" in err.lower()
+
+
+def test_a_missing_value_is_paid_for_once_and_the_run_goes_on(folder, primo, fit_line):
+    traits = Path("traits.tsv").read_text().splitlines()
+    cells = traits[7].split("\t")
+    traits[7] = "\t".join([*cells[:5], "NA", *cells[6:]])
+    Path("traits.tsv").write_text("\n".join(traits) + "\n")
+    primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
+    _, err = primo(f"{fit_line} --ledger books.ledger --out release", code=2)
+    assert "missing" in err
+    assert "--resume" in err
+    _, err = primo("fit --resume --ledger books.ledger --out release --epsilon 6", code=2)
+    assert "cannot be changed" in err
+    primo("fit --resume --ledger books.ledger --out release --missing centre")
+    assert open_ledger("books.ledger", readonly=True).spent()[0].releases == 1
+
+
+def test_progress_is_quiet_where_nobody_looks(folder, primo, fit_line):
+    out, err = primo(f"{fit_line} --out release")
+    assert "\r" not in out + err
+    assert "reading rows" not in err

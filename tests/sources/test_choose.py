@@ -1,0 +1,68 @@
+"""Columns by name, pattern and list."""
+
+import pytest
+
+from primo.errors import InputError
+from primo.sources.choose import asked, choose, choose_both, read_list
+
+AVAILABLE = ["id", "snp_2", "age", "snp_1", "snp_10", "height", "odd*name", "snp_2*"]
+
+
+def pick(*wanted):
+    return choose(AVAILABLE, wanted, what="features", where="t.csv")
+
+
+def test_names_come_in_the_order_asked_for_and_patterns_in_that_of_the_file():
+    assert pick("height", "age") == ("height", "age")
+    assert pick("age", "snp_[12]", "snp_1*") == ("age", "snp_2", "snp_1", "snp_10")
+    assert pick("age", "age") == ("age",)
+    assert choose(AVAILABLE, "age", where="t.csv") == ("age",)
+
+
+def test_a_name_counts_as_a_name_whatever_its_letters():
+    assert pick("odd*name") == ("odd*name",)
+    assert pick("snp_2*") == ("snp_2*",)
+
+
+def test_patterns_look_at_case():
+    with pytest.raises(
+        InputError, match=r"'SNP_\*' for the features matches none of the 8 columns"
+    ):
+        pick("SNP_*")
+
+
+def test_unknown_names_show_the_closest_and_the_count():
+    with pytest.raises(InputError) as caught:
+        pick("age", "hieght", "snp_3", "q", "w", "zzz")
+    message = str(caught.value)
+    assert "5 of the 6 features" in message
+    assert "'hieght' (did you mean 'height'?)" in message
+    assert "and 2 more" in message
+    assert "t.csv" in message
+
+
+def test_nothing_asked_for():
+    with pytest.raises(InputError, match="no features were asked for"):
+        pick()
+
+
+def test_none_is_both():
+    both = choose_both(AVAILABLE, features="snp_*", outcomes=["age"], where="t.csv")
+    assert both == (("snp_2", "snp_1", "snp_10", "snp_2*"), ("age",))
+    with pytest.raises(InputError, match="1 column is asked for as features and as outcomes"):
+        choose_both(AVAILABLE, features=["age", "id"], outcomes="a*", where="t.csv")
+
+
+def test_lists(tmp_path):
+    path = tmp_path / "list.txt"
+    path.write_text("# outcomes\nage   # years\n\n snp_* \r\nrs#1\n", encoding="utf-8-sig")
+    assert read_list(path) == ("age", "snp_*", "rs#1")
+    assert asked(["height"], [path]) == ("height", "age", "snp_*", "rs#1")
+    path.write_text("# nothing\n")
+    with pytest.raises(InputError, match="names nothing"):
+        read_list(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="UTF-8"):
+        read_list(path)
+    with pytest.raises(InputError, match="No such file"):
+        read_list(tmp_path / "absent")

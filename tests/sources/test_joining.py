@@ -1,0 +1,74 @@
+"""The same people in several stores."""
+
+import time
+
+import numpy as np
+import pytest
+
+from primo.errors import InputError
+from primo.sources.joining import match
+
+pytest.importorskip("pyarrow")
+
+
+def ids(*names):
+    return np.array(names, dtype=np.str_)
+
+
+def rows(matched):
+    return [list(part) for part in matched.rows]
+
+
+def test_the_order_is_that_of_the_chosen_store():
+    a, b = ids("p", "q", "r", "s"), ids("s", "x", "q", "p")
+    assert rows(match([a, b], labels="ab")) == [[0, 1, 3], [3, 2, 0]]
+    assert rows(match([a, b], labels="ab", order=1)) == [[3, 1, 0], [0, 2, 3]]
+
+
+def test_three_stores_against_sets():
+    rng = np.random.default_rng(0)
+    stores = [rng.permutation([f"id{i}" for i in range(k, 300 + k)]) for k in (0, 40, 90)]
+    found = match(stores, labels="abc", order=2)
+    picked = [store[np.asarray(part)] for store, part in zip(stores, found.rows, strict=True)]
+    common = set(stores[0]) & set(stores[1]) & set(stores[2])
+    assert picked[2].tolist() == [name for name in stores[2] if name in common]
+    assert picked[0].tolist() == picked[1].tolist() == picked[2].tolist()
+    assert found.n == len(common)
+
+
+def test_stretches_are_ranges():
+    a = ids("p", "q", "r", "s")
+    found = match([a, a[1:3]], labels="ab")
+    assert found.rows == (range(1, 3), range(2))
+
+
+def test_counts_are_public_and_rows_are_not():
+    found = match([ids("p", "q", "r"), ids("r", "q")], labels=["x.csv", "y.csv"])
+    assert str(found) == "2 people in all of: 3 in x.csv, 2 in y.csv"
+    assert repr(found) == "<Matched n=2 (private)>"
+    assert found.counts == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "words"),
+    [
+        (("secret", "q", "secret", "secret"), ("q",), "2 of the 4 rows of x.csv repeat"),
+        (("secret", "", " "), ("q",), "2 of the 3 rows of x.csv have no id"),
+        (("secret", "q"), ("r",), r"no id is in all of x.csv \(2 people\) and y.csv \(1 people\)"),
+    ],
+)
+def test_refusals_count_and_name_nobody(left, right, words):
+    with pytest.raises(InputError, match=words) as caught:
+        match([ids(*left), ids(*right)], labels=["x.csv", "y.csv"])
+    assert "secret" not in str(caught.value)
+
+
+def test_a_million_people_take_seconds():
+    """Ten seconds leave room for a busy machine; a loop over pairs would take days."""
+    a = np.arange(10**6, 2 * 10**6).astype(str)
+    b = a[np.random.default_rng(0).permutation(10**6)]
+    start = time.perf_counter()
+    found = match([a, b], labels="ab")
+    assert time.perf_counter() - start < 10
+    assert found.rows[0] == range(10**6)
+    assert (b[found.rows[1]] == a).all()
