@@ -66,6 +66,10 @@ def test_few_people_are_shortened():
     clip = Bounds.from_frequencies(f).clip(len(f), "features")
     z = np.where(values < 0, 0.0, (values - clip.centre) / clip.scale)
     assert (np.linalg.norm(z, axis=1) <= clip.norm).all()
-    few = np.random.default_rng(0).choice(len(f), 100, replace=False)
-    norm = Bounds.from_frequencies(f[few]).clip(100, "features").norm
-    assert (np.linalg.norm(z[:, few], axis=1) <= norm).mean() > 0.97
+    # A single choice may hold a variant that the panel misjudges, so the typical one is tested.
+    rng, shares = np.random.default_rng(0), []
+    for _ in range(21):
+        few = rng.choice(len(f), 100, replace=False)
+        norm = Bounds.from_frequencies(f[few]).clip(100, "features").norm
+        shares.append((np.linalg.norm(z[:, few], axis=1) > norm).mean())
+    assert np.median(shares) < 0.02

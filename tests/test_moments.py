@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from primo import moments, quantise
 from primo.bounds import Bounds
 from primo.errors import InputError
 from primo.moments import fold
@@ -52,17 +53,17 @@ def same(a, b):
 def test_moments_equal_python_integers(outcome_moments, intercept):
     x, y = cohort(n=60)
     plan = plan_for(x, y, outcome_moments=outcome_moments, intercept=intercept)
-    moments = fold(source(x, y), plan)
+    found = fold(source(x, y), plan)
     xi = np.empty((60, plan.width))
     yi = np.empty((60, 3))
     plan.feature_quantiser()(x, xi)
     plan.outcome_quantiser()(y, yi)
     xi, yi = (a.astype(int).astype(object) for a in (xi, yi))
-    assert (moments.covariance == xi.T @ xi).all()
-    assert (moments.association == xi.T @ yi).all()
+    assert (found.covariance == xi.T @ xi).all()
+    assert (found.association == xi.T @ yi).all()
     gram = yi.T @ yi
-    assert (moments.outcome == (gram if outcome_moments == "full" else np.diag(gram))).all()
-    assert moments.covariance.dtype == np.int64
+    assert (found.outcome == (gram if outcome_moments == "full" else np.diag(gram))).all()
+    assert found.covariance.dtype == np.int64
 
 
 @pytest.mark.parametrize("outcome_moments", ["full", "diagonal"])
@@ -77,7 +78,59 @@ def test_block_size_row_order_and_threads_do_not_matter(outcome_moments):
         assert same(reference, fold(source(x[order], y[order]), plan, workers=workers))
 
 
-def test_long_sums_are_flushed_before_they_round():
+def genotypes(n=700, d=140, dtype=np.int8, copies=2):
+    rng = np.random.default_rng(4)
+    return rng.integers(0, copies + 1, (n, d)).astype(dtype), rng.normal(size=(n, 3))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "copies", "changes"),
+    [
+        (np.int8, 2, {}),
+        (np.int8, 1, {}),
+        (np.float32, 2, {}),
+        (np.int8, 2, {"intercept": False}),
+        (np.int8, 2, {"sampled": 100}),
+        (np.int8, 2, {"feature_bounds": Bounds(lower=0, upper=2, norm=9.0)}),  # shortened rows
+    ],
+)
+def test_genotypes_are_multiplied_in_float32_without_a_difference(
+    monkeypatch, dtype, copies, changes
+):
+    x, y = genotypes(dtype=dtype, copies=copies)
+    if dtype is np.float32:
+        x[5, 7] = np.nan
+    changes = {"feature_bounds": Bounds(lower=0, upper=copies), "missing": "centre", **changes}
+    plan = plan_for(x, y, **changes)
+    sample = np.arange(len(x)) % 7 == 0 if plan.draws_sample else None
+    narrow = fold(source(x, y), plan, sample=sample, block_rows=99)
+    monkeypatch.setattr(moments, "_write_signs", lambda *_: False)
+    assert same(narrow, fold(source(x, y), plan, sample=sample))
+
+
+def test_only_signs_times_a_unit_are_taken_for_signs():
+    out = np.empty((200, 3), dtype=np.float32)
+    x = np.random.default_rng(0).integers(-1, 2, (200, 3)) * 33001.0
+    assert moments._write_signs(x, 33001, out)
+    np.testing.assert_array_equal(out * 33001.0, x)
+    for wrong in (33000.0, 1.0, 66002.0, np.nan):
+        y = x.copy()
+        y[150, 1] = wrong
+        assert not moments._write_signs(y, 33001, out)
+
+
+def test_a_kernel_changes_no_bit(monkeypatch):
+    pytest.importorskip("numba", reason="the kernel needs the extra primo-dp[fast]")
+    x, y = cohort()
+    plan = plan_for(x, y, missing="centre")
+    y[17, 1] = np.nan
+    reference = fold(source(x, y), plan)
+    monkeypatch.setattr(moments, "kernel_for", lambda _: quantise._load_kernel())
+    for rows in (1, 64, None):
+        assert same(reference, fold(source(x, y), plan, block_rows=rows))
+
+
+def test_long_sums_do_not_round():
     """Rows at the bound in one coordinate: 3·2¹³ of them exceed 2⁵³, where float64 would round."""
     n = 3 * 2**13 + 5
     x = np.full((n, 1), 10.0)
@@ -85,13 +138,13 @@ def test_long_sums_are_flushed_before_they_round():
     plan = plan_for(
         x, y, feature_bounds=Bounds(norm=1.0), outcome_bounds=Bounds(norm=1.0), intercept=False
     )
-    moments = fold(source(x, y), plan, block_rows=1001)
+    found = fold(source(x, y), plan, block_rows=1001)
     one = np.empty((1, 1))
     plan.feature_quantiser()(x[:1], one)
     step_x = int(one[0, 0])
     plan.outcome_quantiser()(y[:1], one)
-    assert int(moments.covariance[0, 0]) == n * step_x**2
-    assert int(moments.association[0, 0]) == n * step_x * int(one[0, 0])
+    assert int(found.covariance[0, 0]) == n * step_x**2
+    assert int(found.association[0, 0]) == n * step_x * int(one[0, 0])
     assert n * step_x**2 > 2**53
 
 
@@ -141,8 +194,8 @@ def test_replacing_a_row_moves_moments_by_no_more_than_charged():
 
 def test_repr_shows_no_number():
     x, y = cohort(n=10)
-    moments = fold(source(x, y), plan_for(x, y))
-    assert repr(moments) == "<Moments width=5 l=3 (private)>"
+    found = fold(source(x, y), plan_for(x, y))
+    assert repr(found) == "<Moments width=5 l=3 (private)>"
     assert "private" in repr(source(x, y))
     assert repr(Block(features=x, outcomes=y)) == "<Block (private)>"
 

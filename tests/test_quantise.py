@@ -139,6 +139,20 @@ def test_missing_values(value, bounds):
 
 
 @pytest.mark.parametrize(
+    "bounds",
+    [Bounds(norm=0.3), Bounds(norm=30.0), Bounds(lower=0.0, upper=2.0), Bounds(norm=2, centre=0.7)],
+)
+def test_a_missing_value_counts_exactly_as_the_centre(bounds):
+    rng = np.random.default_rng(5)
+    rows = rng.normal(1, 1, (50, 6))
+    quantise, _ = quantiser(bounds, 6, missing="centre")
+    gaps = rng.random(rows.shape) < 0.3
+    filled = np.where(gaps, quantise.clip.centre, rows)
+    rows[gaps] = rng.choice([np.nan, np.inf, -np.inf], gaps.sum())
+    np.testing.assert_array_equal(integers(quantise, rows), integers(quantise, filled))
+
+
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (Bounds, "row norm"),

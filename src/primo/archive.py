@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
 import os
 import zipfile
 from pathlib import Path
@@ -62,7 +63,7 @@ def write_release(release: Release, file: BinaryIO) -> None:
     if release.projected is not None:
         arrays["projected"] = release.projected.association
         arrays["noise_left"] = np.float64(release.projected.noise_left)
-    arrays["manifest"] = np.array(json.dumps(manifest))
+    arrays["manifest"] = np.array(json.dumps(manifest, default=operator.index))
     np.savez(file, **arrays)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from primo.errors import InputError
 
-__all__ = ["flush", "new_folder", "publish", "whole_file", "writing"]
+__all__ = ["flush", "new_folder", "publish", "refuse_existing", "whole_file", "writing"]
 
 
 @contextmanager

@@ -157,7 +157,8 @@ def _one_word(text: str) -> bool:
 def _pgs_header(outcome: str, *, genome_build: str, number: int, intercept: float) -> str:
     name = " ".join(outcome.split())
     lines = (
-        "###PGS CATALOG SCORING FILE - see https://www.pgscatalog.org/downloads/#dl_ftp_scoring",
+        "###PGS CATALOG SCORING FILE - see https://www.pgscatalog.org/downloads/#dl_ftp_scoring "
+        "for additional information",
         "#format_version=2.0",
         "##POLYGENIC SCORE (PGS) INFORMATION",
         f"#pgs_name={name}",

@@ -137,7 +137,8 @@ class Staging:
         if not folder.is_dir():
             there = " It is complete." if place.exists() else " Start it without --resume."
             raise InputError(f"nothing to resume for {str(place)!r}.{there}")
-        lock = _locked(folder)
+        with writing(folder):
+            lock = _locked(folder)
         try:
             if not (folder / "job.json").exists():
                 _remove(folder)

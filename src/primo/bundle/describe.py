@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def plan_text(plan: Plan) -> str:
         },
         "grid": dataclasses.asdict(plan.grid),
     }
-    return json.dumps(described, indent=2, allow_nan=False) + "\n"
+    return json.dumps(described, indent=2, allow_nan=False, default=operator.index) + "\n"
 
 
 def _bounds(clip: Clip) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import operator
 from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.resources import files
@@ -137,7 +138,8 @@ def agree(manifest: Manifest, release: Release) -> bool:
 
 def encode(manifest: Manifest) -> bytes:
     """Return the bytes of manifest.json; their SHA-256 is the digest of the release."""
-    return (json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    text = json.dumps(manifest, indent=2, allow_nan=False, default=operator.index)
+    return f"{text}\n".encode()
 
 
 def parse(content: bytes) -> Manifest:

@@ -21,6 +21,7 @@ from primo.bundle.tables import variants_text, write_tables
 from primo.errors import InputError
 from primo.fitted import coefficients
 from primo.release import Release, expect_release
+from primo.uncertainty.system import check_level
 from primo.variants import Variants
 
 __all__ = ["check_release_id", "file_digest", "new_release_id", "write_bundle"]
@@ -77,7 +78,7 @@ def write_bundle(
     release, target = expect_release(release), Path(path)
     release_id = check_release_id(release_id or new_release_id())
     created = created or datetime.datetime.now(datetime.UTC).date()
-    estimation = _estimation(estimation)
+    estimation, level = _estimation(estimation), check_level(level)
     fitted = coefficients(release, **estimation)
     with new_folder(target, workspace=workspace) as folder:
         made = folder / "bundle"

@@ -59,25 +59,30 @@ class _Commands(click.Group):
     def main(self, *args: Any, **options: Any) -> Any:
         """Run, and turn every error into a sentence and an exit code."""
         warnings.showwarning = _show_warning
+        line = list(args[0] if args else options.get("args") or sys.argv[1:])
+
+        def leave(message: str, code: int, error: BaseException | None) -> NoReturn:
+            _leave(message, code, error, for_machines="--json" in line)
+
         try:
             return super().main(*args, **{**options, "standalone_mode": True})
         except PrimoError as error:
-            _leave(str(error), 1 if isinstance(error, BudgetError | LedgerError) else 2, error)
+            leave(str(error), 1 if isinstance(error, BudgetError | LedgerError) else 2, error)
         except KeyboardInterrupt:
-            _leave("interrupted", 1, None)
+            leave("interrupted", 1, None)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
         except OSError as error:
             # The name of a file and the system's reason; never its content.
             where = f"{error.filename}: " if error.filename else ""
-            _leave(f"{where}{error.strerror or type(error).__name__}", 1, error)
+            leave(f"{where}{error.strerror or type(error).__name__}", 1, error)
         except MemoryError as error:
-            _leave("out of memory; use fewer features or outcomes at once", 1, error)
+            leave("out of memory; use fewer features or outcomes at once", 1, error)
         except Exception as error:
             # The text of a foreign exception may quote a cell, so only its kind is shown.
             frame = traceback.extract_tb(error.__traceback__)[-1]
-            _leave(
+            leave(
                 f"unexpected {type(error).__name__} at {os.path.basename(frame.filename)}:"
                 f"{frame.lineno}. This is a bug in primo; its message is withheld because it could "
                 "quote data. PRIMO_DEBUG=1 shows it on this terminal",
@@ -86,10 +91,10 @@ class _Commands(click.Group):
             )
 
 
-def _leave(message: str, code: int, error: BaseException | None) -> NoReturn:
+def _leave(message: str, code: int, error: BaseException | None, *, for_machines: bool) -> NoReturn:
     if os.environ.get("PRIMO_DEBUG") and error is not None:
         traceback.print_exception(error)
-    if "--json" in sys.argv:
+    if for_machines:
         kind = type(error).__name__ if error is not None else "Interrupted"
         click.echo(json.dumps({"error": {"kind": kind, "message": message, "exit_code": code}}))
     click.echo(f"primo: {message}", err=True)

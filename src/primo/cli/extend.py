@@ -39,6 +39,7 @@ __all__ = ["extend"]
     type=click.Choice(["auto", "ridge", "filter", "one-sided", "two-sided"]),
     default="auto",
     show_default=True,
+    help="How coefficients are made from the release; costs nothing.",
 )
 @ledger_options
 @engine_options

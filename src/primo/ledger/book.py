@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import json
 import math
 import os
 import uuid
@@ -350,7 +351,7 @@ class _Pen:
     def write(self, **fields: Any) -> None:
         row = link(self.state.last, {**fields, "time": _now()}, self.key)
         self.writer.append(row)
-        self.state.apply(row)
+        self.state.apply(json.loads(row.body), row)
 
 
 def first_row(limit: Budget, key: Key) -> Row:

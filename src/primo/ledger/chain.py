@@ -19,7 +19,7 @@ from typing import Any
 from primo.errors import LedgerError
 from primo.ledger.key import Key
 
-__all__ = ["Fields", "Row", "line_hash", "link", "read_chain", "to_line"]
+__all__ = ["Fields", "Row", "check_seals", "line_hash", "link", "read_chain", "to_line"]
 
 Fields = dict[str, Any]
 
@@ -55,32 +55,44 @@ def link(previous: Row | None, fields: Fields, key: Key) -> Row:
     return Row(number=number, body=body, hash=found, seal=key.seal(found))
 
 
-def read_chain(rows: Iterable[Row], key: Key | None, *, where: str) -> Fields:
-    """Return the fields of the first entry, or name the entry that is not what was written.
+def read_chain(rows: Iterable[Row], *, where: str) -> list[Fields]:
+    """Return the fields of every entry, or name the first one that is not what was written.
 
-    Guarantee: without `key`, any change that is not a recomputation of the whole rest of the chain is
-    seen; with it, any change by someone who did not have the key, except that the end is missing.
-    Cost: a hash or two per entry.
+    Guarantee: any change is seen that is not a recomputation of the whole rest of the chain, or a cut
+    at its end. Cost: one hash per entry.
     """
-    first: Fields = {}
+    found: list[Fields] = []
     before = _START
     for expected, row in enumerate(rows, start=1):
         try:
             fields = json.loads(row.body)
             linked = (fields["number"], fields["previous"]) == (expected, before)
         except (ValueError, KeyError, TypeError, RecursionError):
-            fields, linked = {}, False
-        genuine = key is None or hmac.compare_digest(str(row.seal), key.seal(row.hash))
-        if row.number != expected or not linked or row.hash != line_hash(row.body) or not genuine:
-            raise LedgerError(
-                f"entry {expected} of {where} is not what was written: an entry was changed, removed "
-                "or moved. Do not charge anything; restore the ledger from a copy and find out who "
-                "could write to it"
-            )
-        first = first or fields
+            raise _broken(expected, where) from None
+        if row.number != expected or not linked or row.hash != line_hash(row.body):
+            raise _broken(expected, where)
+        found.append(fields)
         before = row.hash
-    if not first:
+    if not found:
         raise LedgerError(
             f"{where} has no entries, not even of its creation; restore it from a copy"
         )
-    return first
+    return found
+
+
+def check_seals(rows: Iterable[Row], key: Key, *, where: str) -> None:
+    """Name the first entry of a chain that was written without the key.
+
+    Guarantee: with `read_chain`, any change by someone who did not have the key is seen, except that
+    the end is missing.
+    """
+    for row in rows:
+        if not hmac.compare_digest(row.seal.encode(), key.seal(row.hash).encode()):
+            raise _broken(row.number, where)
+
+
+def _broken(number: int, where: str) -> LedgerError:
+    return LedgerError(
+        f"entry {number} of {where} is not what was written: an entry was changed, removed or moved. "
+        "Do not charge anything; restore the ledger from a copy and find out who could write to it"
+    )

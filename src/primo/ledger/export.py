@@ -59,7 +59,7 @@ def verify_export(path: str | os.PathLike[str]) -> str:
         raise LedgerError(
             f"line {len(rows) + 1} of {str(path)!r} is not an exported entry; export the ledger again"
         ) from None
-    read_chain(rows, None, where=str(path))
+    read_chain(rows, where=str(path))
     return rows[-1].hash
 
 

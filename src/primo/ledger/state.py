@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from primo.errors import InputError, LedgerError
-from primo.ledger.chain import Fields, Row, read_chain
+from primo.ledger.chain import Fields, Row, check_seals, read_chain
 from primo.ledger.entries import Charge, DataSet, Entry, Spent
 from primo.ledger.key import Key
 from primo.privacy.accounting import Cost, epsilon_spent, left, mu_spent
@@ -75,9 +74,8 @@ class State:
             overlaps=tuple(self.datasets[other].label for other in sorted(around - {number})),
         )
 
-    def apply(self, row: Row) -> None:
+    def apply(self, fields: Fields, row: Row) -> None:
         """Take in the next entry."""
-        fields = json.loads(row.body)
         entry = Entry(
             number=row.number,
             time=fields["time"],
@@ -119,13 +117,15 @@ class State:
         self.last = row
 
     def _charge(self, entry: Entry, fields: Fields) -> None:
-        cost, release_id = Cost.from_dict(fields["cost"]), str(fields["release_id"])
+        if entry.cost is None or entry.release_id is None:
+            raise ValueError(entry.kind)
+        release_id = entry.release_id
         self.charges[release_id] = Charge(
             number=entry.number,
             time=entry.time,
             release_id=release_id,
             dataset=entry.dataset,
-            cost=cost,
+            cost=entry.cost,
             purpose=str(entry.purpose),
             user=entry.user,
             hash=entry.hash,
@@ -146,9 +146,10 @@ def read_state(rows: Iterable[Row], key: Key | None, *, where: str) -> State:
     Cost: about 30 µs an entry.
     """
     rows = list(rows)
-    first = read_chain(rows, None, where=where)
+    chain = read_chain(rows, where=where)
     number = 1
     try:
+        first = chain[0]
         if first["format"] != FORMAT:
             raise LedgerError(
                 f"{where} has format {first['format']!r} and this primo writes format {FORMAT}; "
@@ -159,11 +160,12 @@ def read_state(rows: Iterable[Row], key: Key | None, *, where: str) -> State:
                 f"the key given is not the key of {where}; every ledger has its own, written when "
                 "it was made"
             )
-        read_chain(rows, key, where=where)
+        if key is not None:
+            check_seals(rows, key, where=where)
         state = State(limit=Budget(**first["limit"]), last=rows[0])
-        for row in rows:
+        for fields, row in zip(chain, rows, strict=True):
             number = row.number
-            state.apply(row)
+            state.apply(fields, row)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise LedgerError(
             f"entry {number} of {where} cannot be understood; it was written by another program or "

@@ -160,13 +160,15 @@ def outlook_chart(outlook: Outlook) -> str:
     """Draw predicted R² against epsilon, with the chosen budget."""
     low, high = outlook.curve[0][0], outlook.curve[-1][0]
     best = max(p.ols_r2 for _, p in outlook.curve)
-    top = max(0.05, math.ceil(best * 1.12 * 20) / 20)
+    top = min(1.1, max(0.05, math.ceil(best * 1.12 * 20) / 20))
 
     def x(value: float) -> float:
         share = math.log(value / low) / math.log(high / low)
         return LEFT + share * (WIDTH - LEFT - RIGHT)
 
-    step = 0.1 if top > 0.25 else 0.05 if top > 0.12 else 0.02
+    step = next(
+        s for limit, s in ((0.55, 0.2), (0.25, 0.1), (0.12, 0.05), (0, 0.02)) if top > limit
+    )
     frame = _axes(
         x=x,
         y=_linear(0, top, up=True),
@@ -186,10 +188,11 @@ def outlook_chart(outlook: Outlook) -> str:
         f'<path class="limit" d="M{x(chosen[0]):.1f} {frame.y(chosen[1]):.1f}V{HEIGHT - BOTTOM}"/>'
     )
     frame.dot(chosen, "chosen", words, 5)
-    # Under a rising curve there is room to the right of the point.
-    right = x(chosen[0]) < WIDTH - 75
+    # A rising curve leaves room below, to the right of the point; else above, to its left.
+    below = frame.y(chosen[1]) < HEIGHT - BOTTOM - 48
+    right = x(chosen[0]) < (WIDTH - 75 if below else 120)
     beside, side = x(chosen[0]) + (9 if right else -9), "start" if right else "end"
-    lowest = min(frame.y(chosen[1]) + 26, HEIGHT - BOTTOM - 22)
+    lowest = frame.y(chosen[1]) + (26 if below else -26)
     frame.text(beside, lowest, "chosen", anchor=side, kind="strong")
     frame.text(beside, lowest + 15, f"ε = {chosen[0]:g}", anchor=side, kind="strong")
     return frame.svg(f"Predicted accuracy against the privacy budget; {words}")

@@ -15,9 +15,9 @@ from primo.plans import CovarianceOrigin, Plan
 __all__ = ["Outlook", "outlook_of", "plan_at"]
 
 #: Budgets on the trade-off curve, beside the chosen one.
-EPSILONS = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 14.0, 20.0)
+EPSILONS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0)
 COARSE = (0.1, 0.5, 2.0, 5.0, 20.0)
-LARGE, TOO_LARGE = 300, 1000  # directions; a forecast costs their cube
+LARGE, TOO_LARGE = 300, 700  # directions; a forecast costs their cube
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -143,7 +143,9 @@ def report_html(
             "privacy": privacy_section(release),
             "noise": noise_section(blocks_of(release), directions_of(release)),
             "accuracy": accuracy_words(release, made.found, made.outlook),
-            "coefficients": coefficient_words(release, made.chosen, made.found),
+            "coefficients": coefficient_words(
+                release, made.chosen, made.found, known=found is not None or made.shrunk is not None
+            ),
             "plan": plan_section(release, made.outlook),
             "doubts": doubts_section(doubts),
             "about": about_section(notes),

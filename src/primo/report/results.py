@@ -164,10 +164,19 @@ def _middle(l: int) -> str:
     return "<small>median over outcomes; all outcomes together</small>" if l > 1 else ""
 
 
-def coefficient_words(release: Release, chosen: Chosen, found: Findings | str) -> str:
-    """Say which coefficients are on the page and which are not."""
+def coefficient_words(
+    release: Release, chosen: Chosen, found: Findings | str, *, known: bool = True
+) -> str:
+    """Say which coefficients are on the page and which are not; `known` says whether any are."""
     plan = release.plan
     words = ""
+    if not known:
+        return paragraph(
+            "Coefficients follow from this release together with the public features, which are not "
+            "stored in it. Attach them (<code>primo.with_public_features(release, X)</code>) and write "
+            "this page again.",
+            "remark",
+        )
     if isinstance(found, Findings):
         words += paragraph(
             "The <strong>estimate</strong> is unshrunk and has a confidence interval that counts the "

@@ -182,8 +182,13 @@ def _choose_outcomes(
     available = list(dict.fromkeys(name for table in tables for name in table.names))
     where = " and ".join(table.where for table in tables)
     wanted = choose(available, outcomes, what="outcomes", where=where)
-    chosen = [(table, [name for name in wanted if name in table.names]) for table in tables]
-    return [table.select(names) for table, names in chosen if names]
+    chosen = []
+    for table in tables:
+        there = set(table.names)
+        names = [name for name in wanted if name in there]
+        if names:
+            chosen.append(table.select(names))
+    return chosen
 
 
 def _join(

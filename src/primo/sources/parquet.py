@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,9 @@ __all__ = ["GroupedFile", "open_feather", "open_parquet"]
 
 _PIECE = 2**23  # bytes of numbers converted at once
 _GROUP = 2**26  # bytes of numbers up to which a group is read with all chosen columns at once
-_SLAB = 16  # columns read at once in larger groups: a reader holds about 4 MB of each
+_PAGED = (
+    16  # columns of a larger group of Parquet read at once: the reader holds about 4 MB of each
+)
 _BUFFERS = 2**25  # bytes read ahead, over all columns
 
 #: Reads columns of one group, as Arrow batches.
@@ -50,7 +53,7 @@ def open_parquet(
     Parameters are those of `primo.sources.text.open_text`. Nulls are missing; of `missing`, only codes
     that spell numbers matter.
 
-    Cost: reads the footer. Memory of a walk: about 200 MB, whatever the file. Row groups of more than
+    Cost: reads the footer. Memory of a walk: 100 to 300 MB, whatever the file. Row groups of more than
     64 MB of numbers in more than 16 columns are read a few columns at a time, through `scratch`: files
     with smaller row groups spare themselves that.
     """
@@ -63,7 +66,7 @@ def open_parquet(
             return file.schema_arrow, [file.metadata.row_group(i).num_rows for i in groups]
 
     schema, rows = attempt(footer, lambda _: _broken(found, "Parquet"))
-    store = _store(found, schema, rows, _parquet_batches, scratch)
+    store = _store(found, schema, rows, _parquet_batches, scratch, at_once=_PAGED)
     return table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
 
 
@@ -77,29 +80,31 @@ def open_feather(
 ) -> TableColumns:
     """Open an Arrow IPC file (Feather version 2), memory-mapped.
 
-    Parameters are those of `open_parquet`, and so is the cost where the file is compressed. If not, a
-    walk maps one record batch at a time, and the system takes its pages back when it needs them.
+    Parameters are those of `open_parquet`. A walk through an uncompressed file maps one record batch at
+    a time, and the system takes its pages back when it needs them. In a compressed file, record batches
+    of more than 64 MB of numbers go through `scratch`, at least one whole column of a batch at a time.
     """
     found = existing_file(path)
     pa = library()
 
-    def footer() -> tuple[Any, list[int]]:
+    def footer() -> tuple[Any, list[int], bool]:
         with pa.memory_map(str(found)) as file:
             if file.read(6) != b"ARROW1":
                 raise InputError(
                     f"{found} is not an Arrow file: it is in Arrow's stream format, Feather version 1 "
                     "or something else; write it again with pyarrow.feather.write_feather"
                 )
-            file.seek(0)
-            reader = pa.ipc.open_file(file)
-            # One column is enough to count the rows.
-            narrow = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=[0]))
+            packed = feather_is_packed(file)
+            schema = pa.ipc.open_file(file).schema
+            fields = [0] if packed else None  # one column is enough to count the rows
+            options = pa.ipc.IpcReadOptions(included_fields=fields)
+            reader = pa.ipc.open_file(file, options=options)
             groups = range(reader.num_record_batches)
-            return reader.schema, [narrow.get_batch(i).num_rows for i in groups]
+            return schema, [reader.get_batch(i).num_rows for i in groups], packed
 
-    schema, rows = attempt(footer, lambda _: _broken(found, "Arrow"))
-    packed = attempt(lambda: _is_packed(found), lambda _: _broken(found, "Arrow"))
-    store = _store(found, schema, rows, _feather_batches, scratch, mapped=not packed)
+    schema, rows, packed = attempt(footer, lambda _: _broken(found, "Arrow"))
+    reader = _packed_batches if packed else _mapped_batches
+    store = _store(found, schema, rows, reader, scratch, at_once=1 if packed else len(schema))
     return table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
 
 
@@ -111,7 +116,7 @@ class GroupedFile:
     types: dict[str, Any]  # Arrow type of each column
     starts: NDArray[np.intp]  # (groups + 1,) number of the first row of each group, and n
     reader: Reader
-    mapped: bool  # whether columns are read where they lie, so that many take no memory
+    at_once: int  # columns that can be read at once however large the group
     size: int  # of the file on disk, to see that it did not change
     scratch: Path | None
 
@@ -144,11 +149,13 @@ class GroupedFile:
 
         def pieces(groups: NDArray[np.intp]) -> Iterator[Piece]:
             for group in map(int, groups):
-                first = int(self.starts[group])
-                size = (int(self.starts[group + 1]) - first) * len(names) * dtype.itemsize
-                at_once = self.mapped or size <= _GROUP or len(names) <= _SLAB
-                read = self._pieces if at_once else self._pieces_by_slabs
-                for place, piece in read(names, group, dtype):
+                first, stop = (int(row) for row in self.starts[group : group + 2])
+                width = max(self.at_once, _GROUP // ((stop - first) * dtype.itemsize))
+                if len(names) <= width:
+                    parts = self._pieces(names, group, dtype)
+                else:
+                    parts = self._pieces_by_slabs(names, group, dtype, width)
+                for place, piece in parts:
                     yield first + place, piece
 
         return read_ordered(
@@ -179,15 +186,15 @@ class GroupedFile:
             place += len(batch)
 
     def _pieces_by_slabs(
-        self, names: Sequence[str], group: int, dtype: np.dtype[Any]
+        self, names: Sequence[str], group: int, dtype: np.dtype[Any], width: int
     ) -> Iterator[Piece]:
-        """Yield the same by way of scratch, which takes a few columns (a slab) after the other."""
+        """Yield the same by way of scratch, which takes `width` columns (a slab) after the other."""
         rows = int(self.starts[group + 1] - self.starts[group])
-        slabs = [names[i : i + _SLAB] for i in range(0, len(names), _SLAB)]
-        put_down = Scratch((rows * len(slabs), _SLAB), dtype, self.scratch)
+        slabs = [names[i : i + width] for i in range(0, len(names), width)]
+        put_down = Scratch((rows * len(slabs), width), dtype, self.scratch)
         for i, slab in enumerate(slabs):
+            padding = ((0, 0), (0, width - len(slab)))  # of the last slab
             for place, piece in self._pieces(slab, group, dtype):
-                padding = ((0, 0), (0, _SLAB - len(slab)))  # of the last slab
                 put_down.write(i * rows + place, np.pad(piece, padding))
         step = max(1, _PIECE // (dtype.itemsize * len(names)))
         for start in range(0, rows, step):
@@ -214,23 +221,53 @@ def _parquet_batches(path: Path, names: Sequence[str], group: int) -> Iterator[A
         yield from file.iter_batches(batch_size=rows, row_groups=[group], columns=list(names))
 
 
-def _feather_batches(path: Path, names: Sequence[str], group: int) -> Iterator[Any]:
+def _mapped_batches(path: Path, names: Sequence[str], group: int) -> Iterator[Any]:
     pa = library()
     with pa.memory_map(str(path)) as file:  # and unmapped before the next group
+        yield pa.ipc.open_file(file).get_batch(group)
+
+
+def _packed_batches(path: Path, names: Sequence[str], group: int) -> Iterator[Any]:
+    pa = library()
+    with pa.memory_map(str(path)) as file:
         schema = pa.ipc.open_file(file).schema
         fields = sorted(schema.get_field_index(name) for name in names)
         options = pa.ipc.IpcReadOptions(included_fields=fields)
         yield pa.ipc.open_file(file, options=options).get_batch(group)
+    # Arrow makes room for all columns and keeps what it touched of it.
+    pa.default_memory_pool().release_unused()
 
 
-def _is_packed(path: Path) -> bool:
-    """Whether an Arrow file is compressed: reading it takes memory then, where mapping takes none."""
-    pa = library()
-    with pa.memory_map(str(path)) as file:
-        before = pa.total_allocated_bytes()
-        reader = pa.ipc.open_file(file)
-        kept = reader.get_batch(0) if reader.num_record_batches else None
-        return bool(kept is not None and pa.total_allocated_bytes() > before)
+def feather_is_packed(file: Any) -> bool:
+    """Whether the first record batch of an Arrow file is compressed, as its own description says.
+
+    Arrow's Python interface does not tell. The description is a flatbuffer, `Message.header` is its
+    field 2 and `RecordBatch.compression` field 3 of that (format/Message.fbs in apache/arrow). A file
+    that cannot be followed counts as compressed, which is always safe.
+    """
+    file.seek(0)
+    start = bytes(file.read(256)).find(b"\xff" * 4)  # the mark before the first message
+    if start < 0:
+        return True
+    file.seek(start)
+    read = library("pyarrow.ipc").read_message
+    while (message := read(file)).type != "record batch":
+        pass  # the schema, and dictionaries
+    text = message.metadata.to_pybytes()
+    header = _field(text, struct.unpack_from("<I", text)[0], 2)
+    if header is None:
+        return True
+    return _field(text, header + struct.unpack_from("<I", text, header)[0], 3) is not None
+
+
+def _field(text: bytes, table: int, number: int) -> int | None:
+    """Return where a field of a flatbuffer's table lies, or None where it is absent."""
+    layout = table - struct.unpack_from("<i", text, table)[0]
+    entry = 4 + 2 * number
+    if entry >= struct.unpack_from("<H", text, layout)[0]:
+        return None
+    offset: int = struct.unpack_from("<H", text, layout + entry)[0]
+    return table + offset if offset else None
 
 
 def _store(
@@ -240,7 +277,7 @@ def _store(
     reader: Reader,
     scratch: str | Path | None,
     *,
-    mapped: bool = False,
+    at_once: int,
 ) -> GroupedFile:
     refuse_repeated(schema.names, path.name)
     return GroupedFile(
@@ -248,7 +285,7 @@ def _store(
         types=dict(zip(schema.names, schema.types, strict=True)),
         starts=np.concatenate([[0], np.cumsum(rows)]).astype(np.intp),
         reader=reader,
-        mapped=mapped,
+        at_once=at_once,
         size=path.stat().st_size,
         scratch=None if scratch is None else Path(scratch),
     )

@@ -183,7 +183,10 @@ class VcfZarrColumns:
                 stored = slice(chunk * step, (chunk + 1) * step)
                 part = calls[stored, people][inside]
                 flags = None if phased is None else phased[stored, people][inside]
-                out[:, :, here] = self._copies(part, flags).transpose(1, 2, 0)
+                # A slice is written twenty times as fast as the same places by number.
+                dense = here[-1] - here[0] == len(here) - 1
+                where = slice(here[0], here[-1] + 1) if dense else here
+                out[:, :, where] = self._copies(part, flags).transpose(1, 2, 0)
             return out.reshape(-1, len(self.names))[first - people.start * strands :][
                 : stop - first
             ]
@@ -214,12 +217,14 @@ class VcfZarrColumns:
         if calls.max(initial=0) > 1:
             raise InputError(f"{self.path}: some calls are of an allele that their variant lacks")
         first, second = calls[:, :, 0], calls[:, :, -1]
-        absent = second == _ABSENT
         if not self.variants.haplotypes:
-            second = np.where(absent, first, second)
+            if calls.min() >= 0:
+                copies: NDArray[Any] = first + second
+                return copies[:, :, None]
+            second = np.where(second == _ABSENT, first, second)
             missing = (first < 0) | (second < 0)
             return np.where(missing, -1, first + second)[:, :, None]
-        if absent.any():
+        if (second == _ABSENT).any():
             raise InputError(
                 f"{self.path}: there are haploid calls, which do not make two haplotypes; leave such "
                 "chromosomes out with exclude=, or read genotypes"

@@ -1,7 +1,9 @@
 // Wire the numbers to the page.
 const { outcomes, features, cells, tested } = data;
 const wide = features.name.length;  // features per outcome on this page
-const state = { outcome: 0, cell: null, measure: tested ? 'z' : 'shrunk' };
+// Where most intervals are not to be trusted, there is little evidence to colour by.
+const firm = tested && 2 * cells.flags.filter((flag) => flag & 1).length <= cells.flags.length;
+const state = { outcome: 0, cell: null, measure: firm ? 'z' : 'shrunk' };
 const outcomeOf = (i) => Math.floor(i / wide);
 const featureOf = (i) => i % wide;
 const cellAt = (f, o) => o * wide + f;
@@ -172,6 +174,7 @@ function showMap() {
   mapCells = { features: rows, outcomes: shown };
   const measures = tested ? [['z', 'evidence (z-score)'], ['shrunk', 'shrunk coefficient, scaled units']] : [['shrunk', 'shrunk coefficient, scaled units']];
   byId('measure').replaceChildren(...measures.map(([value, title]) => make('option', { value }, title)));
+  byId('measure').value = state.measure;
   byId('measure').addEventListener('change', () => { state.measure = byId('measure').value; draw.map(); legend(); });
   draw.map = heatMap(byId('map'), {
     ...mapCells,
@@ -216,8 +219,8 @@ function showPlots() {
       const passed = points.filter((point) => cells.q[point.i] <= data.fdr);
       const bars = passed.length <= 60 ? passed.filter((point) => !point.hollow).map((point) => ({ y: point.y, low: point.bar[0], high: point.bar[1] })) : [];
       // Estimates that are not to be trusted do not stretch the axis; beyond it they stand at its end.
-      const firm = points.filter((point) => !point.hollow);
-      const reach = 1.08 * extent((firm.length ? firm : points).map((point) => point.x).concat(bars.flatMap((bar) => [bar.low, bar.high])));
+      const solid = points.filter((point) => !point.hollow);
+      const reach = 1.08 * extent((solid.length ? solid : points).map((point) => point.x).concat(bars.flatMap((bar) => [bar.low, bar.high])));
       for (const point of points) point.x = Math.max(-reach, Math.min(reach, point.x));
       const ticks = roundTicks(-reach, reach, 9).map((at) => ({ at, words: minus(String(at)) }));
       const highest = points.reduce((most, point) => Math.max(most, point.y), Math.max(2, data.threshold ?? 0)) * 1.08;

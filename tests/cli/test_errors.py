@@ -1,0 +1,184 @@
+"""Bad input: exit code 2, a sentence that names the value and the remedy, and nothing half-written."""
+
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SECRET = "person00042"
+
+
+def remains(folder):
+    return {path.name for path in Path(folder).iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("line", "match"),
+    [
+        ("fit", "name the data"),
+        ("fit --bfile cohort --vcf x.vcf", "2 of them were given"),
+        ("fit --bfile nowhere --pheno traits.tsv --epsilon 1 --delta 1e-6 --out r", "nowhere"),
+        ("fit --bfile cohort --epsilon 1 --delta 1e-6 --out r", "pheno"),
+        ("fit --bfile cohort --pheno traits.tsv --out r", "--epsilon"),
+        ("fit {data} --epsilon 0 --delta 1e-6 --out r", "epsilon"),
+        ("fit {data} --epsilon -1 --delta 1e-6 --out r", "epsilon"),
+        ("fit {data} --epsilon 1e9 --delta 1e-6 --out r", "epsilon"),
+        ("fit {data} --epsilon nan --delta 1e-6 --out r", "epsilon"),
+        ("fit {data} --epsilon 1 --delta 2 --out r", "delta"),
+        ("fit {data} --epsilon 1 --delta 1e-6", "--out"),
+        ("fit {data} --epsilon 1 --delta 1e-6 --out no/such/folder", "no/such"),
+        ("fit {data} --epsilon 1 --delta 1e-6 --out bounds.toml", "bounds.toml"),
+        ("fit {data} --outcomes scoer01 --epsilon 1 --delta 1e-6 --out r", "score01"),
+        ("fit {data} --outcomes zzz* --epsilon 1 --delta 1e-6 --out r", "zzz"),
+        ("fit {data} --maf 0.1 --epsilon 1 --delta 1e-6 --out r", "public"),
+        ("fit {data} --bfile cohort --workers 0 --epsilon 1 --delta 1e-6 --out r", "--workers"),
+        ("fit {data} --split 3 --epsilon 1 --delta 1e-6 --out r", "split"),
+        ("fit {data} --association projection --epsilon 1 --delta 1e-6 --out r", "projection"),
+        ("fit {data} --calibration paper --epsilon 1 --delta 1e-6 --out r", "paper"),
+        ("fit --config none.toml", "none.toml"),
+        ("fit --resume", "--out"),
+        ("fit --resume --out nothing", "othing to resume"),
+        ("fit --bfile cohort --pheno traits.tsv --epsilon 1 --delta 1e-6 --out r", "bounds"),
+        ("inspect nothing", "nothing"),
+        ("inspect bounds.toml", "bounds.toml"),
+        ("report nothing", "nothing"),
+        ("ledger show bounds.toml", "bounds.toml"),
+        ("ledger show nothing.ledger", "nothing.ledger"),
+        ("ledger init l.ledger --epsilon -3 --delta 1e-6", "epsilon"),
+        ("plan --rows 10 --features 2 --outcomes 2", "--target-r2"),
+        ("plan --rows ten --features 2 --outcomes 2 --epsilon 1", "ten"),
+        ("nonsense", "nonsense"),
+    ],
+)
+def test_bad_requests(folder, primo, data_line, line, match):
+    before = remains(folder)
+    out, err = primo(line.format(data=data_line), code=2)
+    assert match in err
+    assert "Traceback" not in out + err
+    assert remains(folder) <= before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "match"),
+    [
+        ("cohort.bed", b"not a bed file", "cohort.bed"),
+        ("cohort.bed", b"", "cohort.bed"),
+        ("cohort.bim", b"1\trs1\t0\t1\tA\tG\n", "cohort.b"),
+        ("cohort.fam", b"", "cohort.fam"),
+        ("traits.tsv", b"", "traits.tsv"),
+        ("traits.tsv", b"\xff\xfe\x00", "traits.tsv"),
+        ("traits.tsv", b"FID\tIID\ty\nperson00042\tperson00042\tabc\n", "traits.tsv"),
+        ("traits.tsv", b"FID\tIID\ty\nperson00042\tperson00042\n", "traits.tsv"),
+        ("bounds.toml", b"[outcomes", "bounds.toml"),
+        ("bounds.toml", b"[features.columns.age]\nlower = 90\nupper = 18\n", "not below"),
+    ],
+)
+def test_bad_files(folder, primo, fit_line, name, content, match):
+    Path(name).write_bytes(content)
+    out, err = primo(f"{fit_line} --out release", code=2)
+    assert match in err
+    assert SECRET not in out + err
+    assert "abc" not in out + err
+    assert "Traceback" not in out + err
+    assert not Path("release").exists()
+
+
+def test_a_configuration_with_an_unknown_option(folder, primo):
+    Path("run.toml").write_text("epsilom = 3\n")
+    _, err = primo("fit --config run.toml", code=2)
+    assert "did you mean 'epsilon'" in err
+
+
+def test_an_existing_release_is_not_overwritten(release, primo, fit_line):
+    _, err = primo(f"{fit_line} --out release", code=2)
+    assert "exists" in err
+
+
+def test_a_tampered_release_is_refused(release, primo):
+    path = release / "coefficients.tsv"
+    path.write_text(path.read_text().replace("+0", "-0", 1))
+    for command in ("inspect", "report", "predict --bfile cohort --covar ages.tsv --out p.tsv"):
+        name, *rest = command.split(" ", 1)
+        _, err = primo(f"{name} release {' '.join(rest)}", code=2)
+        assert "coefficients.tsv" in err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_unwritable_folder(folder, primo, fit_line):
+    locked = folder / "locked"
+    locked.mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
+    primo(f"{fit_line} --out locked/release", code=1)
+
+
+def full(*_, **__):
+    raise OSError(28, "No space left on device", "release")
+
+
+def test_a_disk_that_is_full_from_the_start(folder, primo, fit_line, monkeypatch):
+    primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
+    monkeypatch.setattr(os, "fsync", full)
+    _, err = primo(f"{fit_line} --ledger books.ledger --out release", code=2)
+    assert "No space left" in err
+    assert remains(folder) == {*remains(folder)} - {"release", ".release.primo-partial"}
+    assert "nothing was charged" in primo("ledger show books.ledger")[1]
+
+
+def test_a_disk_that_fills_up_loses_nothing(folder, primo, fit_line, monkeypatch):
+    primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
+    with monkeypatch.context() as patch:
+        patch.setattr("primo.staging.write_bundle", full)
+        _, err = primo(f"{fit_line} --ledger books.ledger --out release", code=1)
+    assert "No space left" in err
+    assert "--resume" in err
+    assert not Path("release").exists()
+    primo("fit --resume --ledger books.ledger --out release")
+    assert Path("release/manifest.json").exists()
+
+
+def test_a_foreign_exception_keeps_its_message_to_itself(folder, primo, fit_line, monkeypatch):
+    from primo.sources import paired
+
+    def broken(*_):
+        raise RuntimeError(f"row of {SECRET}")
+
+    monkeypatch.setattr(paired.PairedSource, "blocks", broken)
+    out, err = primo(f"{fit_line} --out release", code=1)
+    assert SECRET not in out + err
+    assert "RuntimeError" in err
+
+
+def test_errors_for_machines(folder, primo_json):
+    found = primo_json("fit --bfile nowhere --pheno traits.tsv --epsilon 1 --delta 1e-6", code=2)
+    assert found["error"]["exit_code"] == 2
+    assert "nowhere" in found["error"]["message"]
+
+
+def test_a_locked_ledger(folder, primo, fit_line, monkeypatch):
+    import sqlite3
+
+    primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
+    holder = sqlite3.connect("books.ledger", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    monkeypatch.setattr("primo.ledger.sqlite._WAIT_SECONDS", 0.2, raising=False)
+    _, err = primo(f"{fit_line} --ledger books.ledger --out release", code=1)
+    holder.close()
+    assert "books.ledger" in err
+
+
+def test_a_corrupt_ledger(folder, primo, fit_line):
+    primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
+    data = bytearray(Path("books.ledger").read_bytes())
+    data[2000:] = os.urandom(len(data) - 2000)
+    Path("books.ledger").write_bytes(bytes(data))
+    _, err = primo(f"{fit_line} --ledger books.ledger --out release", code=1)
+    assert "books.ledger" in err
+    assert not Path("release").exists()
+
+
+def test_arrays_of_different_length(folder, primo):
+    np.save("x.npy", np.zeros((10, 2)))
+    np.save("y.npy", np.zeros((9, 2)))
+    _, err = primo("fit --feature-array x.npy --outcome-array y.npy --epsilon 1 --delta .1", code=2)
+    assert "10 rows of features but 9" in err
