@@ -164,7 +164,7 @@ def ratios(folder: Path, gigabytes: float) -> None:
         source = file_source(path)
         plan = plan_for(source)
         buffer = np.empty((_POOL, D + L), dtype=np.float32)
-        numbers = buffer.astype(np.float64)
+        numbers = pool(D + L).astype(np.float64)
 
         def read() -> None:
             with path.open("rb", buffering=0) as file:
@@ -177,17 +177,16 @@ def ratios(folder: Path, gigabytes: float) -> None:
                 _ = x.T @ x, x.T @ y, y.T @ y
 
         fold(source, plan)  # loads libraries, and the file into the cache of the system
-        ours = {
-            workers: seconds(lambda w=workers: fold(source, plan, workers=w)) for workers in (1, 2)
-        }
+        one = seconds(lambda: fold(source, plan, workers=1))
+        two = seconds(lambda: fold(source, plan, workers=2))
         alone = {"reading alone": seconds(read), "bare products": seconds(multiply)}
     finally:
         path.unlink(missing_ok=True)
     where = f"stream: {gigabytes:g} GB of .npy, d={D} l={L}"
     for name, peer in alone.items():
-        print(f"{where}: fold takes {ours[2] / peer:.2f} x {name}")
-    print(f"{where}: fold takes {ours[2] / max(alone.values()):.2f} x the larger (target 1.3)")
-    print(f"{where}: 2 workers take {ours[2] / ours[1]:.2f} x one")
+        print(f"{where}: fold takes {two / peer:.2f} x {name}")
+    print(f"{where}: fold takes {two / max(alone.values()):.2f} x the larger (target 1.3)")
+    print(f"{where}: 2 workers take {two / one:.2f} x one")
 
 
 def main() -> None:

@@ -15,6 +15,8 @@ from primo.bounds import Bounds
 from primo.cluster import fold_on_cluster, open_client
 from primo.errors import InputError, PrimoError
 from primo.moments import fold
+from primo.noise import RandomBits
+from primo.pipeline import make_release
 from primo.planner import make_plan
 from primo.sources.arrays import ArraySource
 from primo.sources.dask import dask_source
@@ -197,6 +199,16 @@ def test_one_store_in_dask_and_one_in_a_file(client, rows, tmp_path):
     )
     found = fold_on_cluster(source, plan(), client=client, partitions=3)
     assert_same(found, fold(in_memory(rows), plan()))
+
+
+def test_a_release_does_not_show_where_it_was_made(client, rows):
+    source, p = in_memory(rows), plan(sampled=1500)
+    here, there = (
+        make_release(source, p, bits=RandomBits.from_seed(5), client=where)
+        for where in (None, client)
+    )
+    assert np.array_equal(here.covariance, there.covariance)
+    assert np.array_equal(here.association, there.association)
 
 
 def test_progress_counts_every_row(client, rows):

@@ -261,6 +261,26 @@ class TestRefusals:
                 begin(out)
         Staging.resume(out).close()
 
+    def test_many_starts_at_once(self, tmp_path):
+        children = []
+        for _ in range(8):
+            pid = os.fork()
+            if pid == 0:
+                status = 2
+                try:
+                    begin(tmp_path / "out", release_id=f"run-{os.getpid()}")
+                    status = 0
+                except primo.InputError:
+                    status = 1
+                finally:
+                    os._exit(status)
+            children.append(pid)
+        ends = {pid: os.WEXITSTATUS(os.waitpid(pid, 0)[1]) for pid in children}
+        assert sorted(ends.values()) == [0] + [1] * 7
+        winner = next(pid for pid, status in ends.items() if status == 0)
+        with Staging.resume(tmp_path / "out") as staging:
+            assert staging.release_id == f"run-{winner}"
+
     def test_another_plan(self, tmp_path):
         with begin(tmp_path / "out") as staging:
             staging.check_plan(plan_of())

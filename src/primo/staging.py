@@ -301,7 +301,8 @@ def _prepare(folder: Path, job: dict[str, Any]) -> None:
             part.write_text(json.dumps(job, indent=2), encoding="utf-8")
         flush(folder.parent)
     except BaseException:
-        _remove(folder)
+        # Nothing was drawn with the secret yet, so it needs no care; on a full disk care would fail.
+        shutil.rmtree(folder, ignore_errors=True)
         raise
 
 

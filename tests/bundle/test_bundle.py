@@ -355,6 +355,14 @@ class TestWhereItCannotBeWritten:
         with pytest.raises(primo.InputError, match="cannot write '/proc/b'"):
             write_bundle(make(), "/proc/b")
 
+    def test_numbers_of_numpy_in_a_plan(self, make, tmp_path):
+        release = make()
+        plan = dataclasses.replace(release.plan, n=np.int64(release.plan.n))
+        bundle = read_bundle(write_bundle(dataclasses.replace(release, plan=plan), tmp_path / "b"))
+        assert bundle.manifest["rows"] == release.plan.n
+        with pytest.raises(primo.InputError, match="level=2"):
+            write_bundle(release, tmp_path / "c", level=2)
+
     def test_bad_ids_are_refused_before_anything_is_written(self, make, tmp_path):
         for bad in ("../x", "a b", "x" * 200, "a\n", "-a"):
             with pytest.raises(primo.InputError, match="release_id"):

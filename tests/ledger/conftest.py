@@ -62,19 +62,20 @@ class Server:
     def stop(self, mode="immediate"):
         self.run("pg_ctl", "-D", self.data, "-w", "-m", mode, "stop")
 
-    def url(self, database="postgres", user="steward"):
-        return f"postgresql://{user}:secret@/{database}?host={self.folder}"
+    def url(self, schema="public", user="steward", database="postgres"):
+        path = f"options=-csearch_path%3D{schema}"
+        return f"postgresql://{user}:secret@/{database}?host={self.folder}&{path}"
 
-    def execute(self, statement, database="postgres", user="steward"):
+    def execute(self, statement, schema="public", user="steward"):
         import psycopg
 
-        with psycopg.connect(self.url(database, user), autocommit=True) as connection:
+        with psycopg.connect(self.url(schema, user), autocommit=True) as connection:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else None
 
-    def new_database(self):
+    def new_schema(self):
         name = f"cohort{next(COUNTER)}"
-        self.execute(f"CREATE DATABASE {name}")
+        self.execute(f"CREATE SCHEMA {name}")
         return name
 
 
@@ -96,7 +97,7 @@ def place(request, tmp_path, monkeypatch):
     if request.param == "sqlite":
         return str(tmp_path / "cohort.ledger")
     running = request.getfixturevalue("server")
-    return running.url(running.new_database())
+    return running.url(running.new_schema())
 
 
 @pytest.fixture

@@ -6,30 +6,28 @@ import time
 import pytest
 
 from primo.errors import InputError, LedgerError
-from primo.ledger import create_ledger, open_ledger, postgres
+from primo.ledger import open_ledger, postgres
 from primo.privacy.accounting import Cost
-from primo.privacy.budget import Budget
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed (extra: postgres)")
 
-LIMIT = Budget(epsilon=5, delta=1e-6)
 SMALL = Cost(mu=0.1)
 
 
 @pytest.fixture
-def database(server):
-    return server.new_database()
+def schema(server):
+    return server.new_schema()
 
 
 @pytest.fixture
-def place(server, database, tmp_path, monkeypatch):
+def place(server, schema, tmp_path, monkeypatch):
     monkeypatch.setenv("PRIMO_LEDGER_KEY_FILE", str(tmp_path / "key"))
-    return server.url(database)
+    return server.url(schema)
 
 
 @pytest.fixture
-def role(server, database):
-    name = f"role_{database}"
+def role(server, schema):
+    name = f"role_{schema}"
     server.execute(f"CREATE ROLE {name} LOGIN")
     return name
 
@@ -37,10 +35,10 @@ def role(server, database):
 DENIED = psycopg.errors.InsufficientPrivilege
 
 
-def test_a_reader_reads_and_no_more(server, database, ledger, people, role):
+def test_a_reader_reads_and_no_more(server, schema, ledger, people, role):
     ledger.charge(people("abc"), SMALL, release_id="r", purpose="p")
     ledger.grant_reader(role)
-    reader = open_ledger(server.url(database, role), readonly=True)
+    reader = open_ledger(server.url(schema, role), readonly=True)
     assert reader.history() == ledger.history()
     assert reader.spent() == ledger.spent()
     for statement in (
@@ -53,33 +51,36 @@ def test_a_reader_reads_and_no_more(server, database, ledger, people, role):
         "DROP TABLE primo_entries",
     ):
         with pytest.raises(DENIED):
-            server.execute(statement, database, role)
-    bold = open_ledger(server.url(database, role))
+            server.execute(statement, schema, role)
+    bold = open_ledger(server.url(schema, role))
     with pytest.raises(LedgerError, match="grant_writer"):
         bold.charge(people("abc"), SMALL, release_id="s", purpose="p")
     assert ledger.find("s") is None
 
 
-def test_a_writer_appends_and_changes_nothing(server, database, ledger, people, role):
+def test_a_writer_appends_and_changes_nothing(server, schema, ledger, people, role):
     ledger.grant_writer(role)
-    writer = open_ledger(server.url(database, role))
+    writer = open_ledger(server.url(schema, role))
     charge = writer.charge(people("abc"), SMALL, release_id="r", purpose="p")
     assert ledger.find("r") == charge
     for table in ("primo_entries", "primo_people"):
         for statement in ("DELETE FROM {}", "TRUNCATE {}", "DROP TABLE {}"):
             with pytest.raises(DENIED):
-                server.execute(statement.format(table), database, role)
+                server.execute(statement.format(table), schema, role)
     with pytest.raises(DENIED):
-        server.execute("UPDATE primo_entries SET body = ''", database, role)
+        server.execute("UPDATE primo_entries SET body = ''", schema, role)
     # What a writer forges without the key is seen.
-    server.execute("INSERT INTO primo_entries VALUES (4, '{}', 'b', 'c')", database, role)
+    server.execute("INSERT INTO primo_entries VALUES (4, '{}', 'b', 'c')", schema, role)
     with pytest.raises(LedgerError, match="entry 4 "):
         ledger.charge(people("abc"), SMALL, release_id="s", purpose="p")
 
 
-def test_a_stranger_sees_nothing(server, database, ledger, role):
+def test_a_stranger_sees_nothing(server, schema, ledger, role):
+    with pytest.raises(InputError, match="may not see it"):
+        open_ledger(server.url(schema, role))
+    server.execute(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
     with pytest.raises(LedgerError, match="grant_reader"):
-        open_ledger(server.url(database, role))
+        open_ledger(server.url(schema, role))
 
 
 def test_roles_that_do_not_exist_and_names_that_bite(ledger):
@@ -89,20 +90,20 @@ def test_roles_that_do_not_exist_and_names_that_bite(ledger):
     assert ledger.verify()
 
 
-def test_even_the_owner_only_appends(server, database, ledger):
+def test_even_the_owner_only_appends(server, schema, ledger):
     for table in ("primo_entries", "primo_people"):
         for statement in ("DELETE FROM {}", "TRUNCATE {}"):
             with pytest.raises(psycopg.errors.RaiseException, match="never changed"):
-                server.execute(statement.format(table), database)
+                server.execute(statement.format(table), schema)
     with pytest.raises(psycopg.errors.RaiseException, match="never changed"):
-        server.execute("UPDATE primo_entries SET body = ''", database)
+        server.execute("UPDATE primo_entries SET body = ''", schema)
 
 
-def test_tampering_by_the_owner_is_seen(server, database, ledger, people):
+def test_tampering_by_the_owner_is_seen(server, schema, ledger, people):
     ledger.charge(people("abc"), SMALL, release_id="r", purpose="p")
-    server.execute("ALTER TABLE primo_entries DISABLE TRIGGER ALL", database)
+    server.execute("ALTER TABLE primo_entries DISABLE TRIGGER ALL", schema)
     change = "UPDATE primo_entries SET body = replace(body, '0.1', '0.01') WHERE number = 3"
-    server.execute(change, database)
+    server.execute(change, schema)
     with pytest.raises(LedgerError, match="entry 3 "):
         ledger.spent()
 
@@ -120,7 +121,7 @@ def test_a_restart_between_charges_is_not_noticed(server, ledger, people):
 
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_connection_lost_around_the_commit_charges_once(
-    server, database, ledger, people, monkeypatch, committed
+    server, schema, ledger, people, monkeypatch, committed
 ):
     """Whether the lost commit happened cannot be known; asking again finds out."""
     ledger.charge(people("abc"), SMALL, release_id="r", purpose="p")
@@ -133,7 +134,7 @@ def test_a_connection_lost_around_the_commit_charges_once(
             if committed:
                 self.connection.execute("COMMIT")
             pid = self.connection.info.backend_pid
-            server.execute(f"SELECT pg_terminate_backend({pid}, 1000)", database)
+            server.execute(f"SELECT pg_terminate_backend({pid}, 1000)", schema)
             self.connection.execute("SELECT 1")
 
     monkeypatch.setattr(postgres._PostgresWriter, "append", lose_connection)
@@ -157,42 +158,36 @@ def test_a_server_that_stays_away(server, ledger, people, monkeypatch):
     assert ledger.find("r") is None
 
 
-def test_wrong_addresses_fail_at_once(server, database, ledger):
+def test_wrong_addresses_fail_at_once(server, schema, ledger):
     start = time.monotonic()
-    for url in (server.url("no_such_db"), server.url(database, "no_such_role")):
+    for url in (server.url(database="no_such_db"), server.url(schema, "no_such_role")):
         with pytest.raises(LedgerError, match="does not exist") as caught:
             open_ledger(url)
         assert "secret" not in str(caught.value)
     with pytest.raises(InputError, match="valid postgresql"):
         open_ledger("postgresql://host:port:port/?x=y")
-    with pytest.raises(InputError, match="no ledger at postgresql:///postgres"):
+    with pytest.raises(InputError, match=r"no ledger at postgresql:///postgres \(schema public\)"):
         open_ledger(server.url())
     assert time.monotonic() - start < 3
 
 
-def test_a_lock_that_stays_is_reported(server, database, ledger, people, monkeypatch):
+def test_a_lock_that_stays_is_reported(server, schema, ledger, people, monkeypatch):
     monkeypatch.setattr(postgres, "PATIENCE", 0.3)
-    with psycopg.connect(server.url(database)) as other:
+    with psycopg.connect(server.url(schema)) as other:
         other.execute(postgres._LOCK)
         with pytest.raises(LedgerError, match="another process"):
             ledger.charge(people("abc"), SMALL, release_id="r", purpose="p")
         assert len(ledger.history()) == 1
 
 
-def test_defaults_of_the_server_do_not_matter(server, database, ledger, people):
+def test_defaults_of_the_server_do_not_matter(server, schema, ledger, people, role):
+    ledger.grant_writer(role)
     for setting in (
         "default_transaction_isolation = 'repeatable read'",
         "synchronous_commit = off",
         "lock_timeout = 1",
     ):
-        server.execute(f"ALTER DATABASE {database} SET {setting}")
-    ledger.charge(people("abc"), SMALL, release_id="r", purpose="p")
-    assert ledger.find("r")
-
-
-def test_a_schema_for_each_ledger(server, database, place, ledger, tmp_path):
-    server.execute("CREATE SCHEMA second", database)
-    url = f"{place}&options=-csearch_path%3Dsecond"
-    other = create_ledger(url, limit=LIMIT, key_file=tmp_path / "second.key")
-    assert other.head != ledger.head
-    assert open_ledger(url, key_file=tmp_path / "second.key").head == other.head
+        server.execute(f"ALTER ROLE {role} SET {setting}")
+    writer = open_ledger(server.url(schema, role))
+    charge = writer.charge(people("abc"), SMALL, release_id="r", purpose="p")
+    assert ledger.find("r") == charge

@@ -31,7 +31,7 @@ __all__ = [
 Columns = dict[str, NDArray[Any]]
 
 VARIANT_SCHEMA = {"chromosome": "text", "position": "whole", "counted": "text", "other": "text"}
-#: Columns of a coefficient, and their names in `uncertainty.table` where they differ.
+#: Columns of a coefficient; `slope` is called `shrunk` in `uncertainty.table`.
 SLOPE_SCHEMA = {
     "slope": "number",
     "slope_lower": "number",
@@ -119,8 +119,8 @@ def coefficient_blocks(
         lines = len(block["outcome"])
         stop = start + lines // d
         block["slope"] = fitted.slopes[:, start:stop].T.ravel()
-        for end in ("lower", "upper", "trusted"):
-            if slope_intervals:
+        if slope_intervals:
+            for end in ("lower", "upper", "trusted"):
                 block[f"slope_{end}"] = block[f"shrunk_{end}"]
         block |= {name: np.tile(values, stop - start) for name, values in where.items()}
         yield _filled(block, SLOPE_SCHEMA, lines)

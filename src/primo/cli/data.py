@@ -110,7 +110,7 @@ def _kind(options: Options) -> str:
 
 
 def _cohort_options(options: Options) -> dict[str, Any]:
-    names = ("haplotypes", "covar", "keep", "remove", "extract", "exclude")
+    names = ("haplotypes", "dosages", "covar", "keep", "remove", "extract", "exclude")
     public = ("frequencies", "maf", "multiallelic")
     return {name: options[name] for name in (*_GENOTYPES, *names, *public)}
 

@@ -128,6 +128,7 @@ data_options = _together(
     click.option(
         "--haplotypes", is_flag=True, help="One row per haplotype (two per person) of a phased VCF."
     ),
+    click.option("--dosages", is_flag=True, help="Dosages instead of hard calls, of a --pfile."),
     click.option(
         "--pheno",
         type=_FILE,

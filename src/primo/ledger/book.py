@@ -370,24 +370,29 @@ def first_row(limit: Budget, key: Key) -> Row:
 def _refusal(where: str, whom: str, limit: Budget, earlier: list[Cost], cost: Cost) -> str:
     """Say what is needed, what is left and what can be done, in mu and in epsilon."""
     rest, whole = left(earlier, limit), mu_of(limit)
-    needs = f"epsilon={epsilon_spent([cost], limit.delta):.4g} at delta={limit.delta:.3g}"
+    alone = _digits(epsilon_spent([cost], limit.delta), up=True)
+    needs = f"epsilon={alone} at delta={limit.delta:.3g}"
     if cost.mu is not None:
-        needs = f"mu={cost.mu:.4g} ({needs})"
+        needs = f"mu={_digits(cost.mu, up=True)} ({needs})"
     so_far = f"{len(earlier)} release{'s' * (len(earlier) != 1)} so far"
     return (
-        f"this release needs {needs}, but {where} has mu={_down(rest.mu)} (epsilon="
-        f"{_down(rest.epsilon)}) of {_down(whole)} (epsilon={limit.epsilon:g}) left for {whom} "
+        f"this release needs {needs}, but {where} has mu={_digits(rest.mu)} (epsilon="
+        f"{_digits(rest.epsilon)}) of {_digits(whole)} (epsilon={limit.epsilon:g}) left for {whom} "
         f"({so_far}). Nothing was charged. Ask for a smaller epsilon, or have the steward raise "
         "the limit"
     )
 
 
-def _down(value: float) -> str:
-    """Write what is left with four digits, rounded down: a promise must hold."""
-    if value <= 0:
-        return "0"
+def _digits(value: float, *, up: bool = False) -> str:
+    """Write a number with four digits; what is left is rounded down, what is needed up."""
+    if value <= 0 or math.isinf(value):
+        return f"{max(value, 0.0):g}"
     unit = 10.0 ** (math.floor(math.log10(value)) - 3)
-    return f"{math.floor(value / unit) * unit:.4g}"
+    steps = value / unit
+    # A number that was asked for in few digits is not spoiled by the float behind it.
+    near = round(steps)
+    whole = near if abs(steps - near) < 1e-6 else math.ceil(steps) if up else math.floor(steps)
+    return f"{whole * unit:.4g}"
 
 
 def _new_label(state: State, label: str) -> str:

@@ -7,6 +7,7 @@ transaction, and dies with its connection. Tables are made in the first schema o
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -64,13 +65,16 @@ class PostgresStore:
 
     @property
     def where(self) -> str:
-        """The database, without user or password."""
+        """The database and schema, without user or password."""
         try:
             parts = _driver().conninfo.conninfo_to_dict(self.url)
         except _driver().ProgrammingError:
             raise InputError("the address of the ledger is not a valid postgresql:// URL") from None
         host = str(parts.get("host", ""))
-        return f"postgresql://{'' if host.startswith('/') else host}/{parts.get('dbname', '')}"
+        schema = re.search(r"search_path=(\w+)", str(parts.get("options", "")))
+        return f"postgresql://{'' if host.startswith('/') else host}/{parts.get('dbname', '')}" + (
+            f" (schema {schema[1]})" if schema else ""
+        )
 
     def create(self, first: Row) -> None:
         """Make the tables and write the first entry, in one transaction."""
@@ -153,8 +157,8 @@ class PostgresStore:
                 raise
             except driver.errors.UndefinedTable:
                 raise InputError(
-                    f"there is no ledger at {self.where}; make one with create_ledger "
-                    "(primo ledger init)"
+                    f"there is no ledger at {self.where}, or this role may not see it; make one with "
+                    "create_ledger (primo ledger init), or ask the steward for grant_reader"
                 ) from None
             except driver.Error as error:
                 if not _may_pass(error) or time.monotonic() + pause > until:

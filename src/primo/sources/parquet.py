@@ -30,7 +30,7 @@ from primo.sources.storage import TableColumns, refuse_repeated, table_columns
 __all__ = ["GroupedFile", "open_feather", "open_parquet"]
 
 _PIECE = 2**23  # bytes of numbers converted at once
-_GROUP = 2**26  # bytes of numbers up to which a group is read with all chosen columns at once
+_GROUP = 2**25  # bytes of numbers up to which a group is read with all chosen columns at once
 _PAGED = (
     16  # columns of a larger group of Parquet read at once: the reader holds about 4 MB of each
 )
@@ -53,8 +53,8 @@ def open_parquet(
     Parameters are those of `primo.sources.text.open_text`. Nulls are missing; of `missing`, only codes
     that spell numbers matter.
 
-    Cost: reads the footer. Memory of a walk: 100 to 300 MB, whatever the file. Row groups of more than
-    64 MB of numbers in more than 16 columns are read a few columns at a time, through `scratch`: files
+    Cost: reads the footer. Memory of a walk: 100 to 200 MB, whatever the file. Row groups of more than
+    32 MB of numbers in more than 16 columns are read a few columns at a time, through `scratch`: files
     with smaller row groups spare themselves that.
     """
     found = existing_file(path)
@@ -65,7 +65,7 @@ def open_parquet(
             groups = range(file.metadata.num_row_groups)
             return file.schema_arrow, [file.metadata.row_group(i).num_rows for i in groups]
 
-    schema, rows = attempt(footer, lambda _: _broken(found, "Parquet"))
+    schema, rows = attempt(footer, lambda _: _broken(found, "a Parquet"))
     store = _store(found, schema, rows, _parquet_batches, scratch, at_once=_PAGED)
     return table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
 
@@ -82,7 +82,7 @@ def open_feather(
 
     Parameters are those of `open_parquet`. A walk through an uncompressed file maps one record batch at
     a time, and the system takes its pages back when it needs them. In a compressed file, record batches
-    of more than 64 MB of numbers go through `scratch`, at least one whole column of a batch at a time.
+    of more than 32 MB of numbers go through `scratch`, at least one whole column of a batch at a time.
     """
     found = existing_file(path)
     pa = library()
@@ -94,15 +94,17 @@ def open_feather(
                     f"{found} is not an Arrow file: it is in Arrow's stream format, Feather version 1 "
                     "or something else; write it again with pyarrow.feather.write_feather"
                 )
-            packed = feather_is_packed(file)
-            schema = pa.ipc.open_file(file).schema
+            file.seek(0)
+            reader = pa.ipc.open_file(file)
+            schema = reader.schema
+            packed = reader.num_record_batches > 0 and _is_packed(file)
             fields = [0] if packed else None  # one column is enough to count the rows
             options = pa.ipc.IpcReadOptions(included_fields=fields)
             reader = pa.ipc.open_file(file, options=options)
             groups = range(reader.num_record_batches)
             return schema, [reader.get_batch(i).num_rows for i in groups], packed
 
-    schema, rows, packed = attempt(footer, lambda _: _broken(found, "Arrow"))
+    schema, rows, packed = attempt(footer, lambda _: _broken(found, "an Arrow"))
     reader = _packed_batches if packed else _mapped_batches
     store = _store(found, schema, rows, reader, scratch, at_once=1 if packed else len(schema))
     return table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
@@ -206,7 +208,7 @@ class GroupedFile:
         if self.path.stat().st_size != self.size:
             raise InputError(f"{self.path} has changed since it was opened; open it again")
         walk = steps(
-            lambda: self.reader(self.path, names, group), lambda _: _broken(self.path, "whole")
+            lambda: self.reader(self.path, names, group), lambda _: _broken(self.path, "a whole")
         )
         for batch in walk:
             yield batch.select(list(names))
@@ -238,7 +240,7 @@ def _packed_batches(path: Path, names: Sequence[str], group: int) -> Iterator[An
     pa.default_memory_pool().release_unused()
 
 
-def feather_is_packed(file: Any) -> bool:
+def _is_packed(file: Any) -> bool:
     """Whether the first record batch of an Arrow file is compressed, as its own description says.
 
     Arrow's Python interface does not tell. The description is a flatbuffer, `Message.header` is its
@@ -292,4 +294,4 @@ def _store(
 
 
 def _broken(path: Path, kind: str) -> InputError:
-    return InputError(f"{path} is not a {kind} file: it is truncated, damaged or of another kind")
+    return InputError(f"{path} is not {kind} file: it is truncated, damaged or of another kind")
