@@ -204,8 +204,7 @@ def test_one_store_in_dask_and_one_in_a_file(client, rows, tmp_path):
 def test_a_release_does_not_show_where_it_was_made(client, rows):
     source, p = in_memory(rows), plan(sampled=1500)
     here, there = (
-        make_release(source, p, bits=RandomBits.from_seed(5), client=where)
-        for where in (None, client)
+        make_release(source, p, bits=RandomBits.seeded(5), client=where) for where in (None, client)
     )
     assert np.array_equal(here.covariance, there.covariance)
     assert np.array_equal(here.association, there.association)
@@ -255,15 +254,21 @@ def test_a_partition_that_fails_for_good(client, rows, tmp_path, deed, kind, mes
     assert "Compute Failed" not in logs
 
 
-def test_a_partition_that_takes_every_worker_down(rows, tmp_path):
+def test_a_partition_that_takes_workers_down_for_good(client, rows, tmp_path):
     source = Mischief(in_memory(rows), tmp_path / "dead", place=10, deed="die always")
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        open_client(1) as client,
-        pytest.raises(PrimoError, match=r"KilledWorker.*memory") as caught,
-    ):
-        fold_on_cluster(source, plan(), client=client, partitions=2)
+    before = client.run_on_scheduler(_allow_failures, 0)
+    try:
+        with pytest.raises(PrimoError, match=r"KilledWorker.*memory") as caught:
+            fold_on_cluster(source, plan(), client=client, partitions=2)
+    finally:
+        client.run_on_scheduler(_allow_failures, before)
     everything_said(caught.value)
+
+
+def _allow_failures(count, dask_scheduler):
+    before = dask_scheduler.allowed_failures
+    dask_scheduler.allowed_failures = count
+    return before
 
 
 def test_a_dask_array_that_cannot_be_computed(client, rows):

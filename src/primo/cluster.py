@@ -1,8 +1,8 @@
 """The fold on a cluster: partitions are folded where they lie, and only their moments travel.
 
 Moments are integers, so the tree in which they are added does not show in the result: it is the same
-bits as on one machine. `planner` chooses the grid such that n rows at most add up to 2**61, so that no
-sum over any of them leaves int64.
+bits as on one machine. `grid` is chosen such that n rows add up to at most 2**61, so that no sum over
+any of them leaves int64.
 
 The cluster is inside the trust boundary (docs/cluster.md). Beyond it nothing may leak, so a task never
 fails in the eyes of Dask, which would write its arguments and the message of its error into logs: what
@@ -12,11 +12,11 @@ goes wrong is *returned*, without values, and raised here.
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, TypeGuard
 from uuid import uuid4
 
@@ -113,33 +113,18 @@ def fold_on_cluster(
     if (sample is not None) != plan.draws_sample:
         raise InputError("a sub-sampled plan needs its sample, and only that one")
     distributed = _distributed()
-    from dask.delayed import delayed
-
-    # Names by chance: Dask's own would be hashes of what they stand for, and private.
-    run = f"primo-{uuid4().hex}"
     if _in_dask(source):
         shares = _chunk_shares(source, plan, sample)
     else:
         threads = sum(client.nthreads().values())
         shares = _part_shares(source, plan, sample, partitions or _partitions(source.n, threads))
-    folded = [
-        delayed(_fold_share)(share, *chunks, dask_key_name=f"{run}-fold-{i}")
-        for i, (share, chunks) in enumerate(shares)
-    ]
-    # What the client watches is small; holding on to the moments themselves would keep them all.
-    states = [
-        delayed(_state)(part, dask_key_name=f"{run}-state-{i}") for i, part in enumerate(folded)
-    ]
-    total = _tree(folded, lambda parts, name: delayed(_add)(*parts, dask_key_name=f"{run}-{name}"))
-    futures = client.compute(
-        [total, *states]
-    )  # one graph, so that sums are made as early as possible
+    total, *states = futures = client.compute(_graph(shares))
     try:
-        for future in distributed.as_completed(futures[1:], loop=client.loop):
-            done = _result(future)
+        for state in distributed.as_completed(states, loop=client.loop):
+            rows = _result(state)
             if progress is not None:
-                progress(done)
-        moments: Moments = _result(futures[0])
+                progress(rows)
+        moments: Moments = _result(total)
     except BaseException:
         with suppress(Exception):  # a lost scheduler has nothing left to cancel
             client.cancel(futures, force=True)
@@ -203,6 +188,35 @@ def _chunk_shares(source: PairedSource, plan: Plan, sample: NDArray[np.bool_] | 
     ]
 
 
+def _graph(shares: Shares) -> list[Any]:
+    """Return the sum over all shares, and how many rows each has, to be computed together.
+
+    It is one graph, so that Dask adds moments up as soon as there are two. The client watches the
+    numbers of rows; if it held on to the moments, workers would have to keep them all.
+    """
+    from dask.delayed import delayed
+
+    run = (
+        f"primo-{uuid4().hex}"  # names by chance: Dask's own are hashes of the (private) arguments
+    )
+    parts = [
+        delayed(_fold_share)(share, *chunks, dask_key_name=f"{run}-fold-{i}")
+        for i, (share, chunks) in enumerate(shares)
+    ]
+    states = [
+        delayed(_state)(part, dask_key_name=f"{run}-state-{i}") for i, part in enumerate(parts)
+    ]
+    for level in count():
+        if len(parts) == 1:
+            break
+        odd = parts[len(parts) // 2 * 2 :]
+        parts = [
+            delayed(_add)(*pair, dask_key_name=f"{run}-sum-{level}-{i}")
+            for i, pair in enumerate(zip(parts[::2], parts[1::2], strict=False))
+        ] + odd
+    return [*parts, *states]
+
+
 def _fold_share(share: _Share, *chunks: NDArray[Any]) -> Moments | _Failure:
     """Fold the rows of one partition; runs on a worker and never raises."""
     own = version("primo-dp")
@@ -241,27 +255,11 @@ def _state(part: Moments | _Failure) -> int | _Failure:
     return part.rows if isinstance(part, Moments) else part
 
 
-def _add(*parts: Moments | _Failure) -> Moments | _Failure:
+def _add(left: Moments | _Failure, right: Moments | _Failure) -> Moments | _Failure:
     """Merge; runs on a worker."""
-    first, *others = parts
-    for other in others:
-        if isinstance(first, _Failure):
-            break
-        first = other if isinstance(other, _Failure) else first + other
-    return first
-
-
-def _tree(parts: Sequence[Any], add: Callable[[Sequence[Any], str], Any]) -> Any:
-    """Add neighbours in pairs until one is left; `add` gets a name for each sum."""
-    level = 0
-    while len(parts) > 1:
-        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-        parts = [
-            add(pair, f"sum-{level}-{i}") if len(pair) == 2 else pair[0]
-            for i, pair in enumerate(pairs)
-        ]
-        level += 1
-    return parts[0]
+    if isinstance(left, _Failure):
+        return left
+    return right if isinstance(right, _Failure) else left + right
 
 
 def _result(future: Any) -> Any:

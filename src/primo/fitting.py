@@ -188,6 +188,7 @@ def plan_for(source: Source, settings: Settings) -> Plan:
         calibration=settings.calibration,
         sampled=settings.covariance_rows,
         reference_covariance=settings.public_covariance is not None,
+        rows_per_person=getattr(source, "rows_per_person", 1),
     )
 
 

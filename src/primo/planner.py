@@ -40,6 +40,7 @@ def make_plan(
     calibration: str = "exact",
     sampled: int | None = None,
     reference_covariance: bool = False,
+    rows_per_person: int = 1,
 ) -> Plan:
     """Fix the noise of a release from public numbers alone; no data is touched.
 
@@ -70,6 +71,8 @@ def make_plan(
         Make the covariance from this many rows, drawn in secret (SubSampReuseCov).
     reference_covariance
         The covariance comes from a public panel; only the association is paid for.
+    rows_per_person
+        How many rows one person owns; the budget is that of one row.
     """
     protection = Protection.parse(protection)
     budget = Budget(epsilon=epsilon, delta=delta)
@@ -145,6 +148,7 @@ def make_plan(
         calibration=calibration,
         sampled=sampled if sampled is None or sampled < n else None,
         covariance_origin=origin,
+        rows_per_person=rows_per_person,
     )
 
 
@@ -202,6 +206,7 @@ def extension_plan(
         sampled=earlier.sampled,
         covariance_origin=CovarianceOrigin.EARLIER if origin is CovarianceOrigin.ROWS else origin,
         earlier_mu=earlier.total_mu,
+        rows_per_person=earlier.rows_per_person,
     )
 
 

@@ -56,6 +56,7 @@ class Plan:
     sampled: int | None = None  # rows in the covariance if it is sub-sampled
     covariance_origin: CovarianceOrigin = CovarianceOrigin.ROWS
     earlier_mu: float = 0.0  # of the earlier releases that this one extends, composed
+    rows_per_person: int = 1  # 2 where a row is a haplotype; the guarantee above is for one row
 
     @property
     def width(self) -> int:
@@ -79,8 +80,10 @@ class Plan:
         A secret sample is accounted for by its (epsilon, delta), any other release by its mu.
         """
         if self.draws_sample:
-            return Cost(epsilon=self.epsilon, delta=self.budget.delta)
-        return Cost(mu=self.mu, margin=self.margin)
+            alone = Cost(epsilon=self.epsilon, delta=self.budget.delta)
+        else:
+            alone = Cost(mu=self.mu, margin=self.margin)
+        return alone.for_group(self.rows_per_person)
 
     @property
     def feature_norm(self) -> float:

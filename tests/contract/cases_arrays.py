@@ -103,7 +103,7 @@ def vcf_zarr_haplotypes(folder):
     ids = _vcf_store(folder, calls, 3)
     values = calls.transpose(1, 2, 0).reshape(62, 10)
     columns = open_vcf_zarr(folder / "c.vcz", haplotypes=True)
-    return columns, values, [f"{name}/{strand}" for name in ids for strand in (1, 2)]
+    return columns, values, np.repeat(ids, 2).tolist()
 
 
 def vcf_zarr_chosen_variants(folder):

@@ -121,7 +121,7 @@ def vcf_haplotypes(folder):
     second = np.floor(values / 2)
     both = np.stack([values - second, second], axis=1).reshape(2 * PEOPLE, VARIANTS)
     columns = open_vcf(write_vcf(folder, values - second, second), haplotypes=True)
-    return columns, both, [f"{i}/{k}" for i in ids() for k in (1, 2)]
+    return columns, both, np.repeat(ids(), 2).tolist()
 
 
 def features_of_some(folder):

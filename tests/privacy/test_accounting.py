@@ -205,3 +205,14 @@ def test_a_cost_survives_a_file():
         Cost.from_dict({"price": 1.0})
     assert str(Cost(mu=0.91)) == "mu=0.91"
     assert str(Cost(epsilon=2, delta=1e-6)) == "epsilon=2, delta=1e-06"
+
+
+def test_somebody_with_two_rows_pays_for_both():
+    alone = Cost(mu=0.5, margin=1e-9)
+    assert alone.for_group(1) is alone
+    assert alone.for_group(2) == Cost(mu=1.0, margin=1e-9)
+    pair = Cost(epsilon=0.3, delta=1e-6).for_group(2)
+    assert pair.epsilon == pytest.approx(0.6)
+    assert pair.delta == pytest.approx((1 + math.exp(0.3)) * 1e-6)
+    # The mean moves twice as far: the cost is that of one release with half the noise.
+    assert epsilon_spent([alone.for_group(2)], 1e-6) > 2 * epsilon_spent([alone], 1e-6)

@@ -87,9 +87,9 @@ MAKERS: dict[str, Callable[[], Release]] = {
     "sampled": lambda: fit(covariance_rows=1000)[0].release_,
     "noisy": lambda: fit(n=400, d=12, l=4, epsilon=0.5)[0].release_,
     "extension": extension,
-    "hostile": lambda: fit(
-        d=len(HOSTILE), l=2, columns=list(HOSTILE), outcomes=list(HOSTILE[2:])
-    )[0].release_,
+    "hostile": lambda: (
+        fit(d=len(HOSTILE), l=2, columns=list(HOSTILE), outcomes=list(HOSTILE[2:]))[0].release_
+    ),
 }
 
 

@@ -66,7 +66,7 @@ def test_the_order_of_the_phenotype_file(folder):
     np.testing.assert_array_equal(features, GENOTYPES[order])
     np.testing.assert_array_equal(outcomes, [[12, 6], [np.nan, 3], [0, 0], [10, 5]])
     assert found.source.ids().tolist() == [PEOPLE[i] for i in order]
-    assert found.rows_per_person == 1
+    assert found.source.rows_per_person == 1
     assert found.frequencies is None
     assert dict(found.counts) == {
         "variants in the genotype file": 5,
@@ -329,7 +329,7 @@ def test_several_alleles(folder):
     with pytest.raises(InputError, match=r'rs1 has several ALT alleles.*multiallelic="skip"'):
         cohort(bfile=None, vcf="x.vcf")
     found = cohort(bfile=None, vcf="x.vcf", multiallelic="skip", haplotypes=True, outcomes="height")
-    assert found.rows_per_person == 2
+    assert found.source.rows_per_person == 2
     assert dict(found.counts)["variants with several alleles, left out"] == 1
     assert dict(found.counts)["people used"] == 2
     features, outcomes = rows(found.source)

@@ -34,7 +34,6 @@ class Opened:
     counts: tuple[tuple[str, int], ...] = ()
     known: Mapping[str, Limit] = field(default_factory=dict)  # limits by what a column is
     norm: float | None = None  # of the features, where frequencies are known
-    rows_per_person: int = 1
 
 
 def open_rows(options: Options) -> Opened:
@@ -142,7 +141,6 @@ def _cohort(options: Options) -> Opened:
         counts=cohort.counts,
         known=limits,
         norm=norm,
-        rows_per_person=cohort.rows_per_person,
     )
 
 

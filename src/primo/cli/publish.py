@@ -194,21 +194,8 @@ def _finished(request: Request, bundle: Bundle) -> None:
         )
         return
     click.echo(bundle.release.statement())
-    if request.opened.rows_per_person > 1:
-        click.echo(
-            "  Per person   a person owns two rows (haplotypes), so against replacing a whole person "
-            f"the guarantee is mu = {2 * plan.mu:.4g}: epsilon = "
-            f"{_per_person(plan):.4g} at the same delta"
-        )
     say()
     say(f"Published {bundle.path}. Next:  primo report {bundle.path}")
-
-
-def _per_person(plan: Plan) -> float:
-    """Epsilon for two rows at once: replacing both is two steps of one row, so mu doubles."""
-    from primo.privacy.accounting import Cost
-
-    return epsilon_spent([Cost(mu=2 * plan.mu, margin=2 * plan.margin)], plan.budget.delta)
 
 
 def _show_counts(request: Request) -> None:
@@ -216,8 +203,11 @@ def _show_counts(request: Request) -> None:
         return
     for label, count in request.opened.counts:
         say(f"{label}: {count}")
-    if request.opened.rows_per_person > 1:
-        say("Note: one row per haplotype, so one person owns two rows; the guarantee is per row.")
+    if request.prepared.plan.rows_per_person > 1:
+        say(
+            "Note: one row per haplotype, so a person owns two rows. The budget is that of a row; the "
+            "statement and the ledger also give that of a person."
+        )
 
 
 def _prediction(plan: Plan) -> Any:

@@ -83,6 +83,21 @@ class Cost:
             return f"mu={self.mu:.4g}"
         return f"epsilon={self.epsilon:.4g}, delta={self.delta:.3g}"
 
+    def for_group(self, rows: int) -> Cost:
+        """Return the cost for somebody who owns several rows, all of which may be replaced at once.
+
+        The mean of a Gaussian release then moves `rows` times as far; a pair is used step by step
+        (group privacy, Dwork & Roth 2014, theorem 2.2 with its delta summed up).
+        """
+        if rows == 1:
+            return self
+        if self.mu is not None:
+            return replace(self, mu=rows * self.mu)
+        assert self.epsilon is not None
+        assert self.delta is not None
+        steps = sum(math.exp(step * self.epsilon) for step in range(rows))
+        return Cost(epsilon=rows * self.epsilon, delta=min(steps * self.delta, 1 - 1e-15))
+
     def to_dict(self) -> dict[str, float]:
         """Return the fields that are set, for a file."""
         if self.mu is not None:

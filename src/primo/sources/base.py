@@ -40,7 +40,8 @@ class Columns(Protocol):
 
     A frozen value that can be pickled: it holds paths and choices, and opens what it needs in
     `blocks`, so that a worker elsewhere can read its share. Opening checks what can be checked
-    without reading cells (names, counts, sizes, magic bytes).
+    without reading cells (names, counts, sizes, magic bytes). Where a person owns several rows
+    (haplotypes), it has an attribute `rows_per_person`.
     """
 
     @property
@@ -54,7 +55,7 @@ class Columns(Protocol):
         ...
 
     def ids(self) -> Ids | None:
-        """Return the labels of all stored rows, or None where the store has none."""
+        """Return whose row each stored row is, or None where the store does not say."""
         ...
 
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
@@ -69,7 +70,8 @@ class Columns(Protocol):
 class Source(Protocol):
     """A table of rows that can be walked in blocks, features beside outcomes.
 
-    Names and shape are schema and public; what `blocks` and `ids` give is private.
+    Names and shape are schema and public; what `blocks` and `ids` give is private. Where a person owns
+    several rows, it has an attribute `rows_per_person`.
     """
 
     @property
@@ -88,7 +90,7 @@ class Source(Protocol):
         ...
 
     def ids(self) -> Ids | None:
-        """Return the label of each row, or None where the rows have none."""
+        """Return whose row each row is, or None where the rows have no labels."""
         ...
 
     def blocks(self, rows: int) -> Iterator[Block]:

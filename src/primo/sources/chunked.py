@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -90,12 +91,13 @@ def walk(
 ) -> Iterator[NDArray[Any]]:
     """Yield the rows `order` in blocks of `rows` from a store that is read by neighbouring rows.
 
-    `read(first, stop)` is asked for up to `STRETCH_BYTES` of rows, whole chunks where they fit (and
-    always if `whole`); chunk k holds the rows `starts[k]` to `starts[k + 1]`.
+    Chunk k holds the rows `starts[k]` to `starts[k + 1]`. `read(first, stop)` is asked for up to
+    `STRETCH_BYTES` of rows: several chunks together, or parts of a larger one (never, if `whole`).
     """
     most = max(1, STRETCH_BYTES // (width * dtype.itemsize))
-    if whole:
-        most = max(most, int(np.diff(starts).max()))
+    if not whole:
+        cuts = (np.arange(start, stop, most) for start, stop in pairwise(starts.tolist()))
+        starts = np.concatenate([*cuts, starts[-1:]]).astype(np.intp)
 
     def pieces(chunks: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[Any]]]:
         for first, stop in _stretches(chunks, starts, most):
@@ -114,17 +116,14 @@ def chunk_starts(n: int, chunk: int) -> NDArray[np.intp]:
 def _stretches(
     chunks: NDArray[np.intp], starts: NDArray[np.intp], most: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield (first row, row after the last): neighbouring chunks together, larger ones cut."""
+    """Yield (first row, row after the last) of neighbouring chunks, up to `most` rows together."""
     first = stop = 0
     for chunk in chunks.tolist():
         start, end = int(starts[chunk]), int(starts[chunk + 1])
         if start != stop or end - first > most:
-            yield from _cut(first, stop, most)
+            if stop > first:
+                yield first, stop
             first = start
         stop = end
-    yield from _cut(first, stop, most)
-
-
-def _cut(first: int, stop: int, most: int) -> Iterator[tuple[int, int]]:
-    for start in range(first, stop, most):
-        yield start, min(start + most, stop)
+    if stop > first:
+        yield first, stop

@@ -37,17 +37,12 @@ Counts = list[tuple[str, int]]
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Cohort:
-    """Rows that can be read, and what is public about them.
-
-    Where `rows_per_person` is 2 (haplotypes), a person is a group of two rows: what is μ-GDP for a row
-    is 2μ-GDP for a person. Plan with half the μ to protect people.
-    """
+    """Rows that can be read, and what is public about them."""
 
     source: PairedSource
     variants: Variants  # the first features; covariates follow
     counts: tuple[tuple[str, int], ...]  # what was found, matched and left out; public
     frequencies: NDArray[np.float64] | None  # (variants,) of the counted alleles; public
-    rows_per_person: int
 
     def __repr__(self) -> str:
         """Show the schema only."""
@@ -128,7 +123,6 @@ def open_cohort(
         variants=genotypes.variants,
         counts=tuple(counts),
         frequencies=known,
-        rows_per_person=2 if haplotypes else 1,
     )
 
 

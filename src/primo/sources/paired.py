@@ -43,6 +43,11 @@ class SplitSource:
         """Show the schema only."""
         return _schema(self)
 
+    @property
+    def rows_per_person(self) -> int:
+        """How many rows one person owns."""
+        return int(getattr(self.columns, "rows_per_person", 1))
+
     def ids(self) -> Ids | None:
         """Return the label of each row, or None."""
         return select_ids(self.columns, self.rows)
@@ -92,6 +97,11 @@ class PairedSource:
     def __repr__(self) -> str:
         """Show the schema only."""
         return _schema(self)
+
+    @property
+    def rows_per_person(self) -> int:
+        """How many rows one person owns."""
+        return int(getattr(self.features, "rows_per_person", 1))
 
     def ids(self) -> Ids | None:
         """Return the label of each row, or None."""
@@ -146,6 +156,11 @@ class Beside:
         """Show the schema only."""
         return f"<Beside n={self.n} columns={len(self.names)} (private)>"
 
+    @property
+    def rows_per_person(self) -> int:
+        """How many rows one person owns."""
+        return int(max(getattr(part, "rows_per_person", 1) for part in self.parts))
+
     def ids(self) -> Ids | None:
         """Return the labels that the first labelled store gives."""
         for part, rows in zip(self.parts, self.rows, strict=True):
@@ -173,7 +188,8 @@ def select_ids(columns: Columns, rows: Rows) -> Ids | None:
 def _compose(stored: Rows, order: Rows) -> Rows:
     """Return the stored rows at the places `order`."""
     if isinstance(stored, range) and isinstance(order, range):
-        return stored[_as_index(order)]
+        part: range = stored[_as_index(order)]
+        return part
     picked: NDArray[np.intp] = np.asarray(stored, dtype=np.intp)[_as_index(order)]
     return picked
 

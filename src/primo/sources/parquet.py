@@ -212,6 +212,8 @@ class GroupedFile:
         )
         for batch in walk:
             yield batch.select(list(names))
+        # Arrow keeps what it freed; over many groups and slabs that adds up.
+        library().default_memory_pool().release_unused()
 
 
 def _parquet_batches(path: Path, names: Sequence[str], group: int) -> Iterator[Any]:
@@ -236,8 +238,6 @@ def _packed_batches(path: Path, names: Sequence[str], group: int) -> Iterator[An
         fields = sorted(schema.get_field_index(name) for name in names)
         options = pa.ipc.IpcReadOptions(included_fields=fields)
         yield pa.ipc.open_file(file, options=options).get_batch(group)
-    # Arrow makes room for all columns and keeps what it touched of it.
-    pa.default_memory_pool().release_unused()
 
 
 def _is_packed(file: Any) -> bool:
@@ -245,31 +245,31 @@ def _is_packed(file: Any) -> bool:
 
     Arrow's Python interface does not tell. The description is a flatbuffer, `Message.header` is its
     field 2 and `RecordBatch.compression` field 3 of that (format/Message.fbs in apache/arrow). A file
-    that cannot be followed counts as compressed, which is always safe.
+    that cannot be followed counts as compressed, which is always right, if slower.
     """
+    pa = library()
     file.seek(0)
-    start = bytes(file.read(256)).find(b"\xff" * 4)  # the mark before the first message
-    if start < 0:
+    start = bytes(file.read(2**20)).find(b"\xff" * 4)  # the mark before a message
+    try:
+        file.seek(max(start, 0))
+        while (message := pa.ipc.read_message(file)).type != "record batch":
+            pass  # the schema, and dictionaries
+        text = message.metadata.to_pybytes()
+        header = _field(text, struct.unpack_from("<I", text)[0], 2)
+        batch = header + struct.unpack_from("<I", text, header)[0]
+        return _field(text, batch, 3) > 0
+    except (pa.ArrowException, OSError, EOFError, struct.error):
         return True
-    file.seek(start)
-    read = library("pyarrow.ipc").read_message
-    while (message := read(file)).type != "record batch":
-        pass  # the schema, and dictionaries
-    text = message.metadata.to_pybytes()
-    header = _field(text, struct.unpack_from("<I", text)[0], 2)
-    if header is None:
-        return True
-    return _field(text, header + struct.unpack_from("<I", text, header)[0], 3) is not None
 
 
-def _field(text: bytes, table: int, number: int) -> int | None:
-    """Return where a field of a flatbuffer's table lies, or None where it is absent."""
-    layout = table - struct.unpack_from("<i", text, table)[0]
+def _field(text: bytes, table: int, number: int) -> int:
+    """Return where a field of a flatbuffer's table lies, or 0 where it is absent."""
+    layout = table - int(struct.unpack_from("<i", text, table)[0])
     entry = 4 + 2 * number
     if entry >= struct.unpack_from("<H", text, layout)[0]:
-        return None
-    offset: int = struct.unpack_from("<H", text, layout + entry)[0]
-    return table + offset if offset else None
+        return 0
+    offset = int(struct.unpack_from("<H", text, layout + entry)[0])
+    return table + offset if offset else 0
 
 
 def _store(

@@ -62,12 +62,14 @@ class VcfColumns:
         reader = _open_reader(self.path)
         return People(where=self.path, iid=np.array(reader.samples, dtype=np.str_), fid=None)
 
+    @property
+    def rows_per_person(self) -> int:
+        """Two for haplotypes."""
+        return 2 if self.variants.haplotypes else 1
+
     def ids(self) -> Ids:
-        """Return the sample names; haplotypes are called `name/1` and `name/2`."""
-        iid = self.people().iid
-        if not self.variants.haplotypes:
-            return iid
-        return np.char.add(np.repeat(iid, 2), np.tile(["/1", "/2"], len(iid)))
+        """Return the sample names; the two haplotypes of a person both have the person's."""
+        return np.repeat(self.people().iid, self.rows_per_person)
 
     def select(self, places: Sequence[int] | NDArray[np.intp]) -> Self:
         """Return some of the variants."""
