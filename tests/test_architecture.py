@@ -1,6 +1,8 @@
 """The walls of the house, read off the import statements."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,8 +38,10 @@ GRAPH = imports()
 PUBLIC_SIDE = [
     name
     for name in GRAPH
-    if name.startswith(("primo.estimate.", "primo.uncertainty.", "primo.planning."))
-    or name in ("primo.release", "primo.fitted", "primo.archive")
+    if name.startswith(
+        ("primo.estimate.", "primo.uncertainty.", "primo.planning.", "primo.bundle", "primo.report")
+    )
+    or name in ("primo.release", "primo.fitted", "primo.archive", "primo.scoring", "primo.writers")
 ]
 
 
@@ -94,10 +98,27 @@ def test_privacy_knows_nothing_of_rows():
             assert found <= allowed, module
 
 
+def test_the_ledger_knows_privacy_and_nothing_else():
+    for module, found in GRAPH.items():
+        if module.startswith("primo.ledger"):
+            allowed = {"primo.errors", "primo.atomic"}
+            allowed |= {m for m in GRAPH if m.startswith(("primo.privacy", "primo.ledger"))}
+            assert found <= allowed, module
+
+
 def test_what_is_visible_is_what_is_promised():
-    visible = {
-        name
-        for name, value in vars(primo).items()
-        if not name.startswith("_") and not isinstance(value, type(primo)) and name != "version"
-    }
-    assert visible | {"__version__"} == set(primo.__all__)
+    assert {*primo._HOMES, "__version__"} == set(primo.__all__) == set(dir(primo))
+    for name, home in primo._HOMES.items():
+        value = getattr(primo, name)
+        assert getattr(value, "__module__", home).startswith("primo"), name
+        assert name in sys.modules[home].__all__, name
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = primo.nothing
+
+
+def test_looking_at_the_program_loads_no_heavy_library():
+    """Shells call the program at every press of the tab key."""
+    script = (
+        "import sys, primo.cli; sys.exit({'scipy', 'sklearn', 'pyarrow'} & {*sys.modules} != set())"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

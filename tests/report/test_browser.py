@@ -163,7 +163,7 @@ def test_keys_go_through_points_and_cells(visit, releases):
     points.send_keys(Keys.ARROW_RIGHT)
     points.send_keys(Keys.ARROW_RIGHT)
     assert browser.find_element(By.CSS_SELECTOR, "#detail h3").text != after
-    assert "x" in points.get_attribute("aria-label")
+    assert "Arrow keys" in points.get_attribute("aria-label")
 
 
 def test_p_values_of_the_script(visit, pages, numbers_in):

@@ -1,5 +1,6 @@
 """Each number of the page is the library's."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -18,7 +19,7 @@ from primo.report.contents import (
     shrunk_only,
     threshold,
 )
-from primo.report.guessing import found_at_most, right_at_most
+from primo.report.guessing import for_person, found_at_most, right_at_most
 from primo.report.outlook import Outlook, outlook_of, plan_at
 from primo.report.placing import place
 from primo.report.strength import blocks_of, directions_of
@@ -35,6 +36,19 @@ def test_a_guess_is_limited_by_the_privacy_curve(mu):
         curve = [math.exp(e) * rate + delta_of(mu, e) for e in np.linspace(-9, 9, 361)]
         assert found_at_most(mu, rate) == close(min(curve), rel=2e-3)
         assert found_at_most(mu, rate) <= min(curve) + 1e-12
+
+
+@pytest.mark.parametrize("kind", ["plain", "extension", "sampled", "paper"])
+def test_what_counts_for_a_person(releases, kind):
+    plan = releases(kind).plan
+    one = for_person(plan)
+    assert one.mu == plan.total_mu
+    assert one.epsilon == (plan.total_epsilon if plan.earlier_mu else plan.epsilon)
+    two = for_person(dataclasses.replace(plan, rows_per_person=2))
+    assert two.mu == close(2 * one.mu)
+    assert two.epsilon > 1.5 * one.epsilon
+    if not plan.sampled:  # exact, from the whole curve
+        assert delta_of(two.mu, two.epsilon) == close(plan.budget.delta, rel=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["plain", "features", "outcomes", "noisy"])

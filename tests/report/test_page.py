@@ -1,5 +1,6 @@
 """The page as text: whole, self-contained, escaped, and saying what it must."""
 
+import dataclasses
 import re
 from html.parser import HTMLParser
 
@@ -8,6 +9,7 @@ import pytest
 
 import primo
 from primo.report import write_report
+from primo.report.guessing import for_person, right_at_most
 from primo.report.page import report_html
 from primo.report.prose import at_most, number, percent_up, text, thousands
 
@@ -156,6 +158,16 @@ def test_warnings_come_first(pages):
     assert "Noise as printed in the paper." in pages("paper")
     assert "Together with earlier releases." in pages("extension")
     assert "Together with earlier releases." not in fresh
+
+
+def test_a_person_with_several_rows(releases):
+    release = releases("fresh")
+    plan = dataclasses.replace(release.plan, rows_per_person=2)
+    said = words_of(report_html(dataclasses.replace(release, plan=plan)))
+    person = for_person(plan)
+    assert f"ε = {at_most(person.epsilon)}" in said
+    assert f"at most {percent_up(right_at_most(person.mu))}" in said
+    assert "for a person, who owns 2 rows" in said
 
 
 def test_doubts_in_words(pages, releases):

@@ -7,12 +7,39 @@ attacker knows and computes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from scipy.special import ndtr, ndtri
 
-__all__ = ["FALSE_ALARMS", "found_at_most", "right_at_most"]
+from primo.plans import Plan
+from primo.privacy.accounting import epsilon_spent
+from primo.privacy.calibration import epsilon_with_margin
+
+__all__ = ["FALSE_ALARMS", "ForPerson", "for_person", "found_at_most", "right_at_most"]
 
 #: Rates of false alarm for which the page says how much an attack can find.
 FALSE_ALARMS = (0.01, 0.05, 0.1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForPerson:
+    """What a release, with those it extends, costs one person with all their rows."""
+
+    mu: float
+    epsilon: float  # at the plan's delta
+
+
+def for_person(plan: Plan) -> ForPerson:
+    """Return the guarantee that counts for a person: every release and all of their rows together."""
+    rows = plan.rows_per_person
+    epsilon = plan.total_epsilon if plan.earlier_mu else plan.epsilon
+    if rows > 1:
+        epsilon = (
+            epsilon_with_margin(rows * plan.total_mu, plan.budget.delta, plan.margin)
+            if plan.earlier_mu
+            else epsilon_spent([plan.cost], plan.budget.delta)
+        )
+    return ForPerson(mu=rows * plan.total_mu, epsilon=epsilon)
 
 
 def right_at_most(mu: float) -> float:

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from primo.errors import InputError
+from primo.atomic import whole_file
 from primo.planning.assumptions import Signal
 from primo.release import Release, expect_release
 from primo.report.contents import (
@@ -94,19 +93,8 @@ def write_report(
         signal=signal,
     )
     target = Path(path)
-    if not target.parent.is_dir():
-        raise InputError(f"the folder {str(target.parent)!r} does not exist; create it first")
-    if target.is_dir():
-        raise InputError(f"{str(target)!r} is a folder; give a file, for example report.html")
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(html)
-        os.chmod(name, 0o644)  # a page is for readers; mkstemp makes it private
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with whole_file(target) as part:
+        part.write_text(html, encoding="utf-8", newline="\n")
     return target
 
 
@@ -147,8 +135,8 @@ def report_html(
                 release, made.chosen, made.found, known=found is not None or made.shrunk is not None
             ),
             "plan": plan_section(release, made.outlook),
-            "doubts": doubts_section(doubts),
-            "about": about_section(notes),
+            "doubts": doubts_section(release, doubts),
+            "about": about_section(release, notes),
             "data": _json(made.numbers()),
             "script": script,
         },

@@ -10,7 +10,7 @@ from primo.plans import CovarianceOrigin, Plan
 from primo.privacy.protection import Protection
 from primo.release import Release
 from primo.report.figures import blocks_chart, directions_chart, guess_chart
-from primo.report.guessing import FALSE_ALARMS, found_at_most, right_at_most
+from primo.report.guessing import FALSE_ALARMS, for_person, found_at_most, right_at_most
 from primo.report.prose import (
     at_most,
     bullets,
@@ -57,7 +57,7 @@ def banners(release: Release) -> str:
                 "Together with earlier releases.",
                 f"This release adds outcomes to earlier ones about the same rows. Alone it spends ε = "
                 f"{at_most(plan.epsilon)}; what counts for a person is everything together: ε = "
-                f"{at_most(plan.total_epsilon)} at δ = {at_most(plan.budget.delta)}.",
+                f"{at_most(for_person(plan).epsilon)} at δ = {at_most(plan.budget.delta)}.",
             )
         )
     return "".join(
@@ -82,25 +82,27 @@ def strictness(epsilon: float) -> str:
 def privacy_section(release: Release) -> str:
     """Say what is protected, what is not, and what the guarantee means for one person."""
     plan = release.plan
-    mu, epsilon = plan.total_mu, plan.total_epsilon if plan.earlier_mu else plan.epsilon
+    person = for_person(plan)
+    mu, epsilon = person.mu, person.epsilon
     right = percent_up(right_at_most(mu))
+    several = plan.rows_per_person > 1
     sentence = ("If its noise were secret: whoever " if release.reproducible else "Whoever ") + (
         "sees this release, whatever else they know and however much they compute, can hardly "
         f"tell whether any one person’s {_secret(plan)} were these or others."
     )
     guess = (
-        "Picture someone who already knows every row but one, and who wonders which of two rows the "
-        f"missing one is{_alike(plan)}. Tossing a coin, they are right 50\u202f% of the time. With the "
-        "release and the best possible method they are right "
-        f"<strong>at most {right}</strong> of the time."
+        f"Picture someone who already knows all the data except one person’s {_rows(plan)}, and who "
+        f"wonders which of two candidates {'they are' if several else 'it is'}{_alike(plan)}. Tossing "
+        "a coin, they are right 50\u202f% of the time. With the release and the best possible method "
+        f"they are right <strong>at most {right}</strong> of the time."
     )
     factor = number(math.exp(epsilon), 3) if epsilon < 30 else "more than a million million"
     formula = (
         f"In the usual terms: ({at_most(epsilon)}, {at_most(plan.budget.delta)})-differential privacy. "
-        "No conclusion becomes more than e<sup>ε</sup> ≈ "
-        f"{factor} times as probable because of one person’s row, give or take a probability of δ. It "
-        f"follows from μ = {at_most(mu)} of Gaussian differential privacy: the best attack that raises "
-        "false alarms at rate α finds at most Φ(Φ⁻¹(α) + μ)."
+        f"No conclusion becomes more than e<sup>ε</sup> ≈ {factor} times as probable because of one "
+        f"person’s {_rows(plan)}, give or take a probability of δ. It follows from μ = {at_most(mu)} of "
+        "Gaussian differential privacy: the best attack that raises false alarms at rate α finds at "
+        "most Φ(Φ⁻¹(α) + μ)."
     )
     if plan.sampled is not None:
         formula += (
@@ -115,7 +117,7 @@ def privacy_section(release: Release) -> str:
         ],
     )
     figure = _figure(
-        guess_chart(mu, plan.mu if plan.earlier_mu else None),
+        guess_chart(mu, plan.rows_per_person * plan.mu if plan.earlier_mu else None),
         "The best possible attack. The closer the curve to the dashed line, the better one person is "
         "protected." + (" Faint: this release alone." if plan.earlier_mu else ""),
     )
@@ -195,6 +197,10 @@ def _alike(plan: Plan) -> str:
     }[plan.protection]
 
 
+def _rows(plan: Plan) -> str:
+    return "row" if plan.rows_per_person == 1 else f"{plan.rows_per_person} rows"
+
+
 def _protected(plan: Plan) -> list[str]:
     items = []
     if plan.protection.features_private:
@@ -236,6 +242,12 @@ def _numbers(release: Release) -> list[tuple[str, str]]:
         items += [
             ("ε, with earlier releases", at_most(plan.total_epsilon)),
             ("μ, with earlier releases", at_most(plan.total_mu)),
+        ]
+    if plan.rows_per_person > 1:
+        person, whose = for_person(plan), f"for a person, who owns {_rows(plan)}"
+        items += [
+            (f"ε {whose}", at_most(person.epsilon)),
+            (f"μ {whose}", at_most(person.mu)),
         ]
     if plan.calibration != "exact":
         items.append(("ε that the paper claims", number(plan.budget.epsilon)))

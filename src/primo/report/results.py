@@ -12,7 +12,7 @@ from primo.planning.forecast import Prediction
 from primo.release import Release
 from primo.report.contents import Chosen, Findings
 from primo.report.figures import histogram_chart, outlook_chart
-from primo.report.guessing import right_at_most
+from primo.report.guessing import for_person, right_at_most
 from primo.report.outlook import Outlook
 from primo.report.privacy import strictness
 from primo.report.prose import (
@@ -44,8 +44,8 @@ FEW = 20  # outcomes, below which a histogram says less than the table
 def brief_section(release: Release, found: Findings | None, doubts: Sequence[str]) -> str:
     """Answer what anyone asks first."""
     plan = release.plan
-    epsilon = plan.total_epsilon if plan.earlier_mu else plan.epsilon
-    guess = f"≤ {percent_up(right_at_most(plan.total_mu))}"
+    person = for_person(plan)
+    epsilon, guess = person.epsilon, f"≤ {percent_up(right_at_most(person.mu))}"
     if release.reproducible:
         strength, guess, chance = "none", "no limit", "for whoever knows or guesses the seed"
     else:
@@ -200,9 +200,9 @@ def coefficient_words(
         words += paragraph(
             f"To stay small, this page carries {thousands(shown)} of the "
             f"{count(plan.d * plan.l, 'coefficient')}: those of the {part} with the strongest evidence, "
-            "chosen from released numbers. The full tables are in the files beside the release, or "
-            "made by <code>primo.uncertainty.write_table(release, "
-            "&quot;coefficients.parquet&quot;)</code>.",
+            "chosen from released numbers. All are in <code>coefficients.parquet</code> and "
+            "<code>coefficients.tsv</code> of the release bundle, or made by "
+            "<code>primo.uncertainty.write_table(release, &quot;table.parquet&quot;)</code>.",
             "remark",
         )
     return words
@@ -277,7 +277,7 @@ def doubts_of(release: Release, found: Findings | str) -> list[str]:
             f"δ = {at_most(plan.budget.delta)} is above 1/{thousands(plan.n)}: a method that publishes "
             "one person’s row could satisfy it."
         )
-    if (plan.total_epsilon if plan.earlier_mu else plan.epsilon) > 10:
+    if for_person(plan).epsilon > 10:
         said.append("ε is above 10: little protection is left that the numbers could promise.")
     if isinstance(found, str):
         said.append(f"No intervals, tests or R²: {text(found)}.")
@@ -307,8 +307,9 @@ def doubts_of(release: Release, found: Findings | str) -> list[str]:
     return said
 
 
-def doubts_section(doubts: Sequence[str]) -> str:
+def doubts_section(release: Release, doubts: Sequence[str]) -> str:
     """List the doubts, and what no release can know."""
+    rows = release.plan.rows_per_person
     listed = (
         bullets(doubts, "doubts")
         if doubts
@@ -321,7 +322,7 @@ def doubts_section(doubts: Sequence[str]) -> str:
         + "<h3>What no such page can know</h3>"
         + bullets(
             (
-                "whether one person really owns one row only: the guarantee is per row",
+                f"whether one person really owns {count(rows, 'row')} only: the guarantee relies on it",
                 "whether the bounds and the columns were chosen without looking at the private data",
                 "what else was published about the same people: other releases add up, see the ledger",
                 "whether a linear model suits the question, and whether an association is a cause",
@@ -330,7 +331,7 @@ def doubts_section(doubts: Sequence[str]) -> str:
     )
 
 
-def about_section(notes: Sequence[str]) -> str:
+def about_section(release: Release, notes: Sequence[str]) -> str:
     """Explain words and where numbers come from."""
     told = ""
     if notes:
@@ -342,7 +343,11 @@ def about_section(notes: Sequence[str]) -> str:
                 "Release",
                 "the noisy sums this page is about. Everything else here follows from them.",
             ),
-            ("Feature, outcome", "what predicts, and what is predicted. A row is one person."),
+            ("Feature, outcome", "what predicts, and what is predicted."),
+            (
+                "Row",
+                f"one line of data; a person owns {count(release.plan.rows_per_person, 'row')}.",
+            ),
             (
                 "ε, δ, μ",
                 "measures of how much one row can change what is published; small is strict.",

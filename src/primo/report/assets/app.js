@@ -65,7 +65,7 @@ function showOutcomes() {
   if (outcomes.trusted.includes(0)) byId('outcome-caption').append(', ', make('span', { class: 'key doubt' }), ' interval not to be relied on (marked !)');
   byId('outcome-caption').append('.');
   if (outcomes.name.length < data.l) {
-    byId('outcome-caption').append(` Shown are the ${count(outcomes.name.length)} outcomes with the strongest evidence; ${count(data.l - outcomes.name.length)} more are in the full tables beside the release.`);
+    byId('outcome-caption').append(` Shown are the ${count(outcomes.name.length)} outcomes with the strongest evidence; ${count(data.l - outcomes.name.length)} more are in outcomes.tsv of the release bundle.`);
   }
   const weak = (i) => (outcomes.trusted[i] ? '' : 'weak');
   const mark = (i) => (outcomes.trusted[i] ? '' : make('span', { class: 'mark', title: 'the noise leaves this R² undetermined' }, ' !'));
