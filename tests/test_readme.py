@@ -1,10 +1,14 @@
 """What the README shows has to work."""
 
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+
+from primo.cli import main
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -26,6 +30,28 @@ def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch, capsys):
     truth = rng.normal(size=(10, 50)) * 0.3
     error = np.linalg.norm(namespace["model"].coef_.T - truth) / np.linalg.norm(truth)
     assert error < 0.35
+
+
+def console_lines():
+    blocks = re.findall(r"```console\n(.*?)```", README, re.S)
+    return [line for block in blocks for line in block.splitlines() if line]
+
+
+def test_every_command_runs(tmp_path, monkeypatch):
+    """`make` and `pip` lines are what CI itself runs; all others are executed here, in order."""
+    monkeypatch.chdir(tmp_path)
+    ran = []
+    for line in console_lines():
+        words = shlex.split(line, comments=True)
+        if words[0] == "cd":
+            monkeypatch.chdir(words[1])
+        elif words[0] == "primo":
+            result = CliRunner().invoke(main, words[1:])
+            assert result.exit_code == 0, (line, result.output)
+            ran.append(words[1])
+        else:
+            assert words[0] in ("make", "pip", "python3"), line
+    assert {"demo", "fit", "report", "score-file", "predict", "inspect", "ledger"} <= {*ran}
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.M))))

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-__all__ = ["fused"]
+__all__ = ["fused", "write_signs"]
 
 Matrix = NDArray[np.float64]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -57,6 +57,11 @@ def fused(
     else:
         _centre_rows(*read, centre, factor, edge, fill, *written, lengths)
     return lengths
+
+
+def write_signs(x: Matrix, unit: int, out: NDArray[np.float32]) -> bool:
+    """Write the signs of `x`, both of them contiguous, and return whether `x` is `unit` times them."""
+    return bool(_write_signs(x.reshape(-1), float(unit), out.reshape(-1)))
 
 
 def _stretch(rows: NDArray[Any]) -> tuple[NDArray[Any], int] | None:
@@ -144,3 +149,13 @@ def _centre_rows(
         lengths[i] = _centre_row(
             rows[a : a + width], centre, factor, edge, fill, out[b : b + width]
         )
+
+
+@_kept
+def _write_signs(x: Matrix, unit: float, out: NDArray[np.float32]) -> bool:
+    wrong = 0
+    for i in range(len(x)):
+        sign = 1.0 if x[i] > 0.0 else (-1.0 if x[i] < 0.0 else 0.0)
+        wrong += 0 if sign * unit == x[i] else 1
+        out[i] = sign
+    return wrong == 0

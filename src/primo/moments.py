@@ -15,13 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 from queue import SimpleQueue
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.plans import CovarianceOrigin, Plan
-from primo.quantise import Kernel, kernel_for
+from primo.quantise import kernels_for
 from primo.sources.base import Block, Source
 from primo.threads import blas_threads
 
@@ -94,13 +95,12 @@ def fold(
     if (sample is not None) != plan.draws_sample:
         raise InputError("a sub-sampled plan needs its sample, and only that one")
     workers = workers or min(4, os.cpu_count() or 1)
-    width = plan.width + plan.l
     rows = block_rows or _block_rows(source.n, plan, workers)
     rows = min(rows, plan.grid.exact_rows, _LONGEST - 1)
-    kernel = kernel_for(source.n * width)
+    kernels = kernels_for(source.n * (plan.width + plan.l))
     accumulators: SimpleQueue[_Accumulator] = SimpleQueue()
     for _ in range(workers):
-        accumulators.put(_Accumulator(plan, rows, kernel))
+        accumulators.put(_Accumulator(plan, rows, kernels))
 
     def work(placed: tuple[int, Block]) -> int:
         start, block = placed
@@ -164,17 +164,18 @@ class _Accumulator:
 
     plan: Plan
     rows: int
-    kernel: Kernel | None
+    kernels: ModuleType | None
     done: int = 0
 
     def __post_init__(self) -> None:
         plan = self.plan
-        self._features = replace(plan.feature_quantiser(), kernel=self.kernel)
-        self._outcomes = replace(plan.outcome_quantiser(), kernel=self.kernel)
+        kernel = None if self.kernels is None else self.kernels.fused
+        self._features = replace(plan.feature_quantiser(), kernel=kernel)
+        self._outcomes = replace(plan.outcome_quantiser(), kernel=kernel)
         self._x = np.empty((self.rows, plan.width))
         self._y = np.empty((self.rows, plan.l))
         self._summed = plan.covariance_origin is CovarianceOrigin.ROWS
-        self._unit = self._features.box_end if plan.d >= _WIDE else None
+        self._unit = self._features.box_end if self.kernels and plan.d >= _WIDE else None
         self._signs = np.empty((self.rows if self._unit else 0, plan.width), dtype=np.float32)
         shapes = (
             (plan.width, plan.width) if self._summed else (0, 0),
@@ -211,9 +212,9 @@ class _Accumulator:
         Genotypes and haplotypes cut to one range for all of them are such. Products of -1, 0 and 1
         summed over less than 2**24 rows are exact in float32, and so is u² times that in float64.
         """
-        signs = self._signs[: len(x)]
-        if self._unit is not None and _write_signs(x, self._unit, signs):
-            np.multiply(signs.T @ signs, np.float64(self._unit**2), out=out)
+        signs, unit = self._signs[: len(x)], self._unit
+        if self.kernels and unit and self.kernels.write_signs(x, unit, signs):
+            np.multiply(signs.T @ signs, np.float64(unit**2), out=out)
         else:
             np.matmul(x.T, x, out=out)
 
@@ -222,13 +223,3 @@ class _Accumulator:
         return Moments(
             rows=self.done, covariance=covariance, association=association, outcome=outcome
         )
-
-
-def _write_signs(x: Matrix, unit: int, out: NDArray[np.float32]) -> bool:
-    """Write the signs of `x`, and return whether `x` is `unit` times them."""
-    for start in range(0, len(x), 64):  # pieces that stay in the cache
-        part = x[start : start + 64]
-        signs = np.sign(part, out=out[start : start + 64], casting="same_kind")
-        if not np.array_equal(signs * np.float64(unit), part):
-            return False
-    return True

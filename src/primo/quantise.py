@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 from primo.bounds import Clip
 from primo.errors import InputError
 
-__all__ = ["Kernel", "Quantiser", "kernel_for"]
+__all__ = ["Kernel", "Quantiser", "kernels_for"]
 
 Matrix = NDArray[np.float64]
 
@@ -174,22 +176,20 @@ def _squares(rows: Matrix) -> NDArray[np.float64]:
     return squares
 
 
-_MANY = (
-    2**27
-)  # numbers, from which a compiled kernel saves what it takes to load it (half a second)
+#: Numbers, from which compiled kernels save what it takes to load them (half a second).
+_MANY = 2**27
 _counted: Counter[str] = Counter()  # numbers that this process was asked to quantise
 
 
-def kernel_for(numbers: int) -> Kernel | None:
-    """Return the compiled kernel if the numbers so far, and these, are many and numba is there."""
+def kernels_for(numbers: int) -> ModuleType | None:
+    """Return `primo.kernels` if numba is there and the numbers so far, with these, are many."""
     _counted["numbers"] += numbers
-    return _load_kernel() if _counted["numbers"] >= _MANY else None
+    return _load_kernels() if _counted["numbers"] >= _MANY else None
 
 
 @cache
-def _load_kernel() -> Kernel | None:
+def _load_kernels() -> ModuleType | None:
     try:
-        from primo.kernels import fused
+        return import_module("primo.kernels")
     except ImportError:  # no numba, or one that does not go with this NumPy
         return None
-    return fused
