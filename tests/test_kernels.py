@@ -171,7 +171,18 @@ def test_a_folder_that_cannot_be_written_to_only_costs_time():
 
 def test_only_many_numbers_load_it(monkeypatch):
     monkeypatch.setattr(module, "_counted", type(module._counted)())
-    assert module.kernel_for(module._MANY - 1) is None
-    assert module.kernel_for(1) is kernels.fused
+    assert module.kernels_for(module._MANY - 1) is None
+    assert module.kernels_for(1) is kernels
     monkeypatch.setitem(sys.modules, "primo.kernels", None)
-    assert module._load_kernel.__wrapped__() is None
+    assert module._load_kernels.__wrapped__() is None
+
+
+def test_only_signs_times_a_unit_are_taken_for_signs():
+    x = np.random.default_rng(0).integers(-1, 2, (200, 3)) * 33001.0
+    out = np.empty((200, 3), dtype=np.float32)
+    assert kernels.write_signs(x, 33001, out)
+    np.testing.assert_array_equal(out * 33001.0, x)
+    for wrong in (33000.0, 1.0, 66002.0, np.nan, np.inf):
+        y = x.copy()
+        y[150, 1] = wrong
+        assert not kernels.write_signs(y, 33001, out)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from primo import moments, quantise
+from primo import quantise
 from primo.bounds import Bounds
 from primo.errors import InputError
 from primo.moments import fold
@@ -78,6 +78,13 @@ def test_block_size_row_order_and_threads_do_not_matter(outcome_moments):
         assert same(reference, fold(source(x[order], y[order]), plan, workers=workers))
 
 
+@pytest.fixture
+def compiled(monkeypatch):
+    """Return what makes the next folds use the kernels, however few their rows."""
+    pytest.importorskip("numba", reason="the kernels need the extra primo-dp[fast]")
+    return lambda: monkeypatch.setattr(quantise, "_MANY", 0)
+
+
 def genotypes(n=700, d=140, dtype=np.int8, copies=2):
     rng = np.random.default_rng(4)
     return rng.integers(0, copies + 1, (n, d)).astype(dtype), rng.normal(size=(n, 3))
@@ -94,38 +101,24 @@ def genotypes(n=700, d=140, dtype=np.int8, copies=2):
         (np.int8, 2, {"feature_bounds": Bounds(lower=0, upper=2, norm=9.0)}),  # shortened rows
     ],
 )
-def test_genotypes_are_multiplied_in_float32_without_a_difference(
-    monkeypatch, dtype, copies, changes
-):
+def test_genotypes_are_multiplied_in_float32_without_a_difference(compiled, dtype, copies, changes):
     x, y = genotypes(dtype=dtype, copies=copies)
     if dtype is np.float32:
         x[5, 7] = np.nan
     changes = {"feature_bounds": Bounds(lower=0, upper=copies), "missing": "centre", **changes}
     plan = plan_for(x, y, **changes)
     sample = np.arange(len(x)) % 7 == 0 if plan.draws_sample else None
-    narrow = fold(source(x, y), plan, sample=sample, block_rows=99)
-    monkeypatch.setattr(moments, "_write_signs", lambda *_: False)
-    assert same(narrow, fold(source(x, y), plan, sample=sample))
+    reference = fold(source(x, y), plan, sample=sample)
+    compiled()
+    assert same(reference, fold(source(x, y), plan, sample=sample, block_rows=99))
 
 
-def test_only_signs_times_a_unit_are_taken_for_signs():
-    out = np.empty((200, 3), dtype=np.float32)
-    x = np.random.default_rng(0).integers(-1, 2, (200, 3)) * 33001.0
-    assert moments._write_signs(x, 33001, out)
-    np.testing.assert_array_equal(out * 33001.0, x)
-    for wrong in (33000.0, 1.0, 66002.0, np.nan):
-        y = x.copy()
-        y[150, 1] = wrong
-        assert not moments._write_signs(y, 33001, out)
-
-
-def test_a_kernel_changes_no_bit(monkeypatch):
-    pytest.importorskip("numba", reason="the kernel needs the extra primo-dp[fast]")
+def test_a_kernel_changes_no_bit(compiled):
     x, y = cohort()
     plan = plan_for(x, y, missing="centre")
     y[17, 1] = np.nan
     reference = fold(source(x, y), plan)
-    monkeypatch.setattr(moments, "kernel_for", lambda _: quantise._load_kernel())
+    compiled()
     for rows in (1, 64, None):
         assert same(reference, fold(source(x, y), plan, block_rows=rows))
 

@@ -25,7 +25,7 @@ __all__ = ["begin", "publish"]
 
 
 def begin(
-    out: str | os.PathLike[str], prepared: Prepared, *, config: str, charged: bool
+    out: str | os.PathLike[str], prepared: Prepared, *, config: str, account: Account | None
 ) -> Staging:
     """Set up the private folder beside `out` from which an interrupted run is finished."""
     if prepared.plan.calibration != "exact":
@@ -33,9 +33,7 @@ def begin(
             f"calibration={prepared.plan.calibration!r} reproduces figures and is not published; use "
             'PrimoRegressor, or calibration="exact"'
         )
-    return Staging.begin(
-        out, config=config, plan=_staged(prepared.plan), charge={"ledger": charged}
-    )
+    return Staging.begin(out, config=config, plan=_staged(prepared.plan), charge=_payer(account))
 
 
 def publish(
@@ -54,6 +52,7 @@ def publish(
     bundle appears whole or not at all.
     """
     with staging:
+        _check_payer(staging, account)
         if not staging.published:
             staging.check_plan(_staged(prepared.plan))
             try:
@@ -75,6 +74,24 @@ def publish(
             account.ledger.finish(staging.release_id, bundle.digest)
         staging.finish()
         return bundle
+
+
+def _payer(account: Account | None) -> dict[str, str]:
+    """Say which ledger pays: where it is, and the first link of its chain, which no other has."""
+    if account is None:
+        return {}
+    return {"ledger": account.ledger.where, "first": account.ledger.history()[0].hash}
+
+
+def _check_payer(staging: Staging, account: Account | None) -> None:
+    """Refuse to finish on another account, or on none, what one ledger was to be charged for."""
+    if staging.charge.get("first") != _payer(account).get("first"):
+        where = staging.charge.get("ledger")
+        raise InputError(
+            f"release {staging.release_id} was begun "
+            + (f"to be paid from the ledger {where}" if where else "without a ledger")
+            + "; resume it the same way"
+        )
 
 
 def _staged(plan: Plan) -> Plan:

@@ -166,6 +166,10 @@ def test_killed_while_reading_and_resumed(folder, primo, fit_line):
     assert spent[0].releases == 1
     _, err = primo(line, code=2)
     assert "--resume" in err
+    _, err = primo("fit --resume --out release", code=2)
+    assert "to be paid from the ledger books.ledger" in err
+    primo("ledger init other.ledger --epsilon 6 --delta 1e-6")
+    primo("fit --resume --ledger other.ledger --out release", code=2)
     primo("fit --resume --ledger books.ledger --out release")
     assert read_bundle(Path("release")).release.plan.n == 5000
     assert open_ledger("books.ledger", readonly=True).spent() == spent

@@ -34,7 +34,20 @@ settings.register_profile(
 TOKENS = (
     *(b"nan", b"inf", b"-inf", b"1e400", b"-1e-400", b"1e5", b"0x10", b"-9", b"-9.0", b"NA", b"."),
     *(b"99999999999999999999", b"9" * 400, b"-1", b"1_0", b"\xc2\xb2", "१".encode(), b" ", b""),
-    *(b"\0", b"\r", b"\n", b"\r\n", b"\t", b",", b'"', b"''", b"#", b"\\", b"\xff\xfe", b"\xef\xbb\xbf"),
+    *(
+        b"\0",
+        b"\r",
+        b"\n",
+        b"\r\n",
+        b"\t",
+        b",",
+        b'"',
+        b"''",
+        b"#",
+        b"\\",
+        b"\xff\xfe",
+        b"\xef\xbb\xbf",
+    ),
     *(b"{", b"]", b"null", b"true", b"[[[[", b"../../x", b"\x85", "\u2028".encode(), b"x" * 70_000),
 )
 

@@ -200,7 +200,9 @@ def vcf_zarr(folder):
 
 
 def people_file(folder):
-    (folder / "cohort.fam").write_text("".join(f"f{i} {who} 0 0 1 -9\n" for i, who in enumerate(WHO)))
+    (folder / "cohort.fam").write_text(
+        "".join(f"f{i} {who} 0 0 1 -9\n" for i, who in enumerate(WHO))
+    )
 
 
 def read(columns):

@@ -130,7 +130,7 @@ def run(request: Request) -> None:
         _show_counts(request)
         if account is None:
             say("Note: no --ledger, so nothing keeps count of what is spent on these people.")
-        staging = begin(out, request.prepared, config=request.config, charged=account is not None)
+        staging = begin(out, request.prepared, config=request.config, account=account)
     try:
         bundle = publish(
             staging,

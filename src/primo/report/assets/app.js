@@ -143,7 +143,7 @@ function words() {
   const hollow = cells.flags.some((flag) => flag & 1) ? ' Hollow dots are uncertain: see the doubts.' : '';
   const selected = `Point at a dot, or use the arrow keys, for its numbers.${hollow}`;
   byId('position-words').textContent = `${name}: evidence for each feature, ${data.genomic ? 'by position on the genome' : 'in the order of the data'}. ${line} ${selected}`;
-  byId('volcano-words').textContent = `${byId('volcano-all').checked ? 'All outcomes on this page, effects in scaled units' : name}: size of the effect against the evidence for it. Bars are ${percent} intervals, drawn for coefficients above the line and for the selected one. ${line} ${selected}`;
+  byId('volcano-words').textContent = `${byId('volcano-all').checked ? 'All outcomes on this page, effects in scaled units' : name}: size of the effect against the evidence for it. Bars are ${percent} intervals, of the selected coefficient and, where there is room, of those above the line. ${line} ${selected}`;
 }
 
 function legend() {
@@ -220,7 +220,8 @@ function showPlots() {
       const bars = passed.length <= 60 ? passed.filter((point) => !point.hollow).map((point) => ({ y: point.y, low: point.bar[0], high: point.bar[1] })) : [];
       // Estimates that are not to be trusted do not stretch the axis; beyond it they stand at its end.
       const solid = points.filter((point) => !point.hollow);
-      const reach = 1.08 * extent((solid.length ? solid : points).map((point) => point.x).concat(bars.flatMap((bar) => [bar.low, bar.high])));
+      const selected = solid.find((point) => point.i === state.cell);
+      const reach = 1.08 * extent((solid.length ? solid : points).map((point) => point.x).concat(selected ? selected.bar : [], bars.flatMap((bar) => [bar.low, bar.high])));
       for (const point of points) point.x = Math.max(-reach, Math.min(reach, point.x));
       const ticks = roundTicks(-reach, reach, 9).map((at) => ({ at, words: minus(String(at)) }));
       const highest = points.reduce((most, point) => Math.max(most, point.y), Math.max(2, data.threshold ?? 0)) * 1.08;
