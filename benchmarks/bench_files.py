@@ -1,8 +1,9 @@
 """End to end from a `.bed` and a phenotype file, as ratios measured in one run (`make bench`).
 
 Peers, on the same cohort: bed-reader reading the genotypes alone; the two bare products XᵀX and XᵀY on
-arrays in memory; scikit-learn's Ridge on the same arrays. "End to end" runs from opening the files to
-fitted coefficients; "to the release" leaves the estimation out, which reads no row.
+arrays in memory; scikit-learn's Ridge on the same arrays; pyarrow reading the phenotypes alone, because
+text takes longer to parse than to multiply. Ours runs from opening the files to the release, or to the
+coefficients ("with estimation", whose cost depends on d and l alone).
 
     python -m benchmarks.bench_files --n 100000 --d 1000 --l 500     # issue 4's size, a few minutes
 """
@@ -14,14 +15,14 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.timing import in_turn
 from primo.fitted import coefficients
 from primo.fitting import Engine, Settings, prepare, release_rows
 from primo.noise import RandomBits
@@ -60,7 +61,8 @@ def write_cohort(folder: Path, n: int, d: int, l: int, missing: float) -> None:
         | {f"y{j}": rng.standard_normal(n, dtype=np.float32).astype(np.float64) for j in range(l)}
     )
     table.write_csv(folder / PHENOTYPES["text"], separator="\t", float_precision=5)
-    table.write_parquet(folder / PHENOTYPES["Parquet"], row_group_size=8192)
+    parquet = folder / PHENOTYPES["Parquet"]
+    table.write_parquet(parquet, row_group_size=8192, compression="snappy")
 
 
 def open_source(folder: Path, phenotypes: str) -> Source:
@@ -92,52 +94,62 @@ def loaded(folder: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return x, np.concatenate([block.outcomes for block in blocks], dtype=np.float64)
 
 
-def compare(folder: Path, repeats: int) -> None:
-    """Time all jobs in turn, several rounds, and print ratios of medians."""
+def read_genotypes(folder: Path) -> object:
     from bed_reader import open_bed as bed_reader
+
+    with bed_reader(folder / "cohort.bed") as bed:
+        return bed.read(dtype="int8")
+
+
+def read_phenotypes(folder: Path, kind: str) -> object:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if kind == "Parquet":
+        return pyarrow.parquet.read_table(folder / PHENOTYPES[kind])
+    tabs = pyarrow.csv.ParseOptions(delimiter="\t")
+    return pyarrow.csv.read_csv(folder / PHENOTYPES[kind], parse_options=tabs)
+
+
+def compare(folder: Path, repeats: int) -> None:
+    """Time all jobs in turn and print ratios."""
     from sklearn.linear_model import Ridge
 
-    def read_alone() -> Any:
-        with bed_reader(folder / "cohort.bed") as bed:
-            return bed.read(dtype="int8")
-
     x, y = loaded(folder)
+    released = release(folder, "Parquet")
     jobs: dict[str, Callable[[], object]] = {
-        "bed-reader alone": read_alone,
+        "bed-reader alone": lambda: read_genotypes(folder),
         "bare products": lambda: (x.T @ x, x.T @ y),
         "Ridge": lambda: Ridge().fit(x, y),
+        "estimation": lambda: coefficients(released),
+        "2 workers": lambda: release(folder, "Parquet", 2),
+        "1 worker": lambda: release(folder, "Parquet", 1),
     }
     for kind in PHENOTYPES:
-        jobs[f"release from {kind}"] = lambda kind=kind: release(folder, kind)  # type: ignore[misc]
-    jobs["release, 2 workers"] = lambda: release(folder, "Parquet", 2)
-    jobs["release, 1 worker"] = lambda: release(folder, "Parquet", 1)
-    released = release(folder, "Parquet")  # loads libraries, and the kernel
-    jobs["estimation"] = lambda: coefficients(released)
-    times: dict[str, list[float]] = {name: [] for name in jobs}
-    for _ in range(repeats):
-        for name, job in jobs.items():
-            start = time.perf_counter()
-            job()
-            times[name].append(time.perf_counter() - start)
-    took = {name: float(np.median(seen)) for name, seen in times.items()}
+        jobs[f"release, {kind}"] = partial(release, folder, kind)
+        jobs[f"{kind} alone"] = partial(read_phenotypes, folder, kind)
+    took = in_turn(jobs, repeats=repeats)
     slower = max("bed-reader alone", "bare products", key=lambda name: took[name])
     for kind in PHENOTYPES:
-        ours = took[f"release from {kind}"]
-        print(f"files, {kind} phenotypes, to the release:")
+        ours = took[f"release, {kind}"]
+        both = took["bed-reader alone"] + took[f"{kind} alone"]
+        print(f"  {kind} phenotypes, from files to the release:")
         for peer in ("bed-reader alone", "bare products", "Ridge"):
             target = f" (target {TARGET:g})" if peer == slower else ""
-            print(f"  {ours / took[peer]:.2f} x {peer}{target}")
-        print(f"  {(ours + took['estimation']) / took[slower]:.2f} x {slower}, end to end")
-    print(
-        f"  2 workers take {took['release, 2 workers'] / took['release, 1 worker']:.2f} x 1 worker"
-    )
+            print(f"    {ours / took[peer]:.2f} x {peer}{target}")
+        print(f"    {ours / both:.2f} x both files read by their own readers alone")
+        print(f"    {ours / (both + took['bare products']):.2f} x readers, then bare products")
+        print(f"    {(ours + took['estimation']) / took[slower]:.2f} x {slower}, with estimation")
+    print(f"  2 workers take {took['2 workers'] / took['1 worker']:.2f} x the time of 1")
 
 
 def memory(folder: Path, phenotypes: str) -> None:
     """Print the peak of a whole process that fits once."""
     coefficients(release(folder, phenotypes))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(f"files, {phenotypes} phenotypes: peak memory {peak} MB (target {TARGET_MEMORY} MB)")
+    print(
+        f"  {phenotypes} phenotypes: peak memory of a process {peak} MB (target {TARGET_MEMORY} MB)"
+    )
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -158,7 +170,7 @@ def main(arguments: list[str] | None = None) -> None:
         if not (folder / PHENOTYPES["Parquet"]).exists():
             folder.mkdir(parents=True, exist_ok=True)
             write_cohort(folder, given.n, given.d, given.l, given.missing)
-        print(f"files: n={given.n} d={given.d} l={given.l}")
+        print(f"files: n={given.n} d={given.d} l={given.l}", flush=True)
         compare(folder, given.repeats)
         for kind in PHENOTYPES:
             again = [sys.executable, "-m", "benchmarks.bench_files", "--memory", kind]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 
 import numpy as np
 
 import primo
-from benchmarks import bench_noise, bench_projection, bench_sampling, bench_wide
+from benchmarks import bench_files, bench_noise, bench_projection, bench_sampling, bench_wide
+from benchmarks.timing import in_turn
 
 CASES = {"wide": (5008, 25, 10_000), "tall": (100_000, 500, 100)}
 TARGETS = {
@@ -38,27 +37,19 @@ def model(case: str) -> primo.PrimoRegressor:
     )
 
 
-def median_time(work: Callable[[], object], repeats: int) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
-
-
 def speed(case: str, repeats: int) -> None:
     from sklearn.linear_model import Ridge
 
     x, y = arrays(case)
-    jobs: dict[str, Callable[[], object]] = {
-        "primo": lambda: model(case).fit(x, y),
-        "bare products": lambda: (x.T @ x, x.T @ y),
-        "Ridge": lambda: Ridge().fit(x, y),
-    }
-    for job in jobs.values():
-        job()  # the first call loads libraries and builds tables
-    times = {name: median_time(job, repeats) for name, job in jobs.items()}
+    times = in_turn(
+        {
+            "primo": lambda: model(case).fit(x, y),
+            "bare products": lambda: (x.T @ x, x.T @ y),
+            "Ridge": lambda: Ridge().fit(x, y),
+        },
+        repeats=repeats,
+        first=3,
+    )
     n, d, l = CASES[case]
     for peer in ("Ridge", "bare products"):
         target = TARGETS.get((case, peer))
@@ -94,6 +85,7 @@ def main() -> None:
         speed(case, repeats)
     for case in CASES:
         subprocess.run([sys.executable, "-m", "benchmarks.speed", "--memory", case], check=True)
+    bench_files.main([])
     bench_projection.main()
     bench_sampling.main()
     bench_wide.main()

@@ -70,8 +70,8 @@ def make_release(
             from primo.cluster import fold_on_cluster
 
             moments = fold_on_cluster(source, plan, client=client, sample=sample, progress=progress)
-    # No effect on fresh bits; those of a resumable release are tied to what is released.
-    bits = bits.bound(moments_digest(moments, plan))
+    if bits.unbound:  # of a resumable release: tied to what is released
+        bits = bits.bound(moments_digest(moments, plan))
     release = gauss.release(
         moments,
         plan,

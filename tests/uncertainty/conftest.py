@@ -30,6 +30,12 @@ def features(n: int, d: int, collinear: float | None, rng: np.random.Generator) 
     return X
 
 
+def symmetric(size: int, rng: np.random.Generator) -> np.ndarray:
+    """Svec noise: variance 1 on the diagonal, 1/2 off it."""
+    noise = rng.standard_normal((size, size))
+    return (noise + noise.T) / 2
+
+
 @pytest.fixture
 def world() -> Callable[..., Draw]:
     """Releases of a random regression: exact moments plus noise of the plan's scales."""
@@ -44,6 +50,7 @@ def world() -> Callable[..., Draw]:
         intercept: bool = True,
         nulls: float = 0.3,
         collinear: float | None = None,
+        moments: str = "diagonal",
         seed: int = 0,
     ) -> Draw:
         X = features(n, d, collinear, np.random.default_rng(seed))
@@ -56,7 +63,7 @@ def world() -> Callable[..., Draw]:
             protection=protection,
             feature_bounds=Bounds(norm=float(np.linalg.norm(X, axis=1).max())),
             outcome_bounds=Bounds(norm=3.0 * np.sqrt(l) + 3),
-            outcome_moments="diagonal",
+            outcome_moments=moments,
             intercept=intercept,
         )
         F = np.column_stack([X, np.full(n, plan.constant)]) if intercept else X
@@ -68,14 +75,16 @@ def world() -> Callable[..., Draw]:
             Y = F @ theta + rng.standard_normal((n, l))
             G = F.T @ Y
             solved = np.linalg.lstsq(A, G, rcond=None)[0]
-            noise = rng.standard_normal((plan.width, plan.width))
-            noise = plan.covariance_sigma * (noise + noise.T) / 2
+            noise = plan.covariance_sigma * symmetric(plan.width, rng)
             added = plan.association_sigma * rng.standard_normal(G.shape)
             if intercept:
                 noise[-1, -1] = 0
                 if protection == "features":
                     added[-1] = 0
-            squares = (Y**2).sum(axis=0) + plan.outcome_sigma * rng.standard_normal(l)
+            if moments == "full":
+                squares = Y.T @ Y + plan.outcome_sigma * symmetric(l, rng)
+            else:
+                squares = (Y**2).sum(axis=0) + plan.outcome_sigma * rng.standard_normal(l)
             spread = ((Y - intercept * Y.mean(axis=0)) ** 2).sum(axis=0)
             release = Release(
                 plan=plan,

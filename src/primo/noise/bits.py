@@ -96,6 +96,11 @@ class RandomBits:
         return self._kind == "reproducible"
 
     @property
+    def unbound(self) -> bool:
+        """Whether these bits have to be bound to what is released before they draw noise."""
+        return self._kind == "sealed"
+
+    @property
     def repeatable(self) -> bool:
         """Whether another process could draw the same noise: from a seed, or from the secret."""
         return self._kind != "fresh"

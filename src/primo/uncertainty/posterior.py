@@ -27,7 +27,7 @@ from primo.estimate.selection import DOUBT, NUMERICAL_NOISE
 from primo.estimate.signal import Signal, SignalModel, prior_shape
 from primo.fitted import centred_moments
 from primo.release import Release
-from primo.uncertainty.prior import judged_variances
+from primo.uncertainty.prior import judged_variances, more_replicas
 
 __all__ = ["Posterior", "posterior_of"]
 
@@ -105,7 +105,9 @@ def posterior_of(release: Release) -> Posterior:
     replicas = simulate(values, moments.covariance_sigma)
     prior = _prior(moments, replicas, association)
     groups = prior.groups
-    filters, errors, strengths = _errors(replicas, prior)
+    filters = _filters(replicas, prior)
+    replicas = more_replicas(replicas, values, moments.covariance_sigma)
+    errors, strengths = _errors(replicas, prior, filters)
     association = prior.association * groups.spread(filters)
     plan = release.plan
     kept, mass = 0.0, plan.n * plan.constant
@@ -168,31 +170,34 @@ def _prior(moments: NoisyMoments, replicas: Replicas, association: Floats) -> _P
     return _Prior(groups=groups, association=association, signal=signal, common=common, noise=noise)
 
 
-def _errors(replicas: Replicas, prior: _Prior) -> tuple[Floats, Floats, Floats]:
-    """Return filters, error variances and prior variances along the eigenvectors, (d, groups) each."""
-    truth, groups, signal = replicas.truth, prior.groups, prior.signal
-    filters = np.zeros((len(truth), len(groups.counts)))
-    if truth[-1] <= 0:
-        return filters, filters.copy(), filters.copy()
-    for gamma in np.unique(signal.gamma):
+def _filters(replicas: Replicas, prior: _Prior) -> Floats:
+    """Return the filters of `primo.estimate.estimate`, (d, groups)."""
+    truth, signal = replicas.truth, prior.signal
+    filters = np.zeros((len(truth), len(prior.groups.counts)))
+    for gamma in np.unique(signal.gamma) if truth[-1] > 0 else ():
         which = signal.gamma == gamma
         risk = FilterRisk.build(replicas, prior_shape(truth, gamma), prior.noise)
         filters[:, which] = risk.best_filter(signal.strength[which])
+    return filters
+
+
+def _errors(replicas: Replicas, prior: _Prior, filters: Floats) -> tuple[Floats, Floats]:
+    """Return error variances and prior variances along the noisy eigenvectors, (d, groups) each."""
+    truth, overlap = replicas.truth[:, None], replicas.overlap()
+    if truth[-1] <= 0:
+        return np.zeros_like(filters), np.zeros_like(filters)
     strengths = judged_variances(
         replicas,
-        groups,
-        energy=groups.energy(prior.association),
-        signal=signal,
+        prior.groups,
+        energy=prior.groups.energy(prior.association),
         common=prior.common,
         noise=prior.noise,
     )
-    cross = truth[:, None] * strengths
-    square = truth[:, None] * cross
-    overlap = replicas.overlap()
+    square, cross = truth**2 * strengths, truth * strengths
     if overlap is not None:
         square, cross, strengths = overlap.T @ square, overlap.T @ cross, overlap.T @ strengths
     quadratic = filters**2 * square - 2 * filters * cross + strengths
-    return filters, np.maximum(quadratic, 0.0) + filters**2 * prior.noise, strengths
+    return np.maximum(quadratic, 0.0) + filters**2 * prior.noise, strengths
 
 
 def _shares(groups: OutcomeGroups, l: int) -> Floats:

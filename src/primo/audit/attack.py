@@ -1,0 +1,224 @@
+"""The attacks: worst-case neighbours, real releases of them, and the best test between the two.
+
+A release adds Gaussian noise to integer moments. Between two data sets whose moments differ by Δ the best
+test is the likelihood ratio, which is linear: the released numbers projected on Δ, each divided by
+its variance. Δ is computed in integers from the rows that the real program counted, never from a formula
+of `primo.privacy`; so a wrong formula shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from primo.audit.laws import GaussianLaw, Law, SampledLaw
+from primo.audit.numbers import Vector, after_noise, before_noise, squared_length, whitened
+from primo.audit.settings import Rows, Setting, as_source, canary_rows, worst_cosine
+from primo.mechanisms import gauss
+from primo.moments import Moments, fold
+from primo.noise import RandomBits
+from primo.pipeline import make_release
+from primo.plans import CovarianceOrigin, Plan
+from primo.release import Release
+from primo.sources.arrays import ArraySource
+
+__all__ = ["Attack", "GaussAttack", "SampledAttack", "attack_on"]
+
+Flags = NDArray[np.bool_]
+NewBits = Callable[[], RandomBits]
+
+
+class Attack(Protocol):
+    """A game: a coin chooses between two data sets, one is released, the attack guesses which."""
+
+    @property
+    def law(self) -> Law:
+        """What the claimed noise allows this attack."""
+
+    @property
+    def distance(self) -> float:
+        """How far apart the neighbours are in noise scales: the mu that they reach."""
+
+    def play(self, coin: bool, new_bits: NewBits) -> tuple[Vector, Flags]:
+        """Release once; return the score of each canary (above 0: "there"), and the truth."""
+
+
+def attack_on(setting: Setting) -> Attack:
+    """Build the attack on the worst neighbours of a setting; their rows are made up."""
+    return GaussAttack(setting) if setting.sampled is None else SampledAttack(setting)
+
+
+class GaussAttack:
+    """All canaries at once, every second one the other way round; the coin turns all of them.
+
+    The rows of different canaries move the released numbers in orthogonal directions, so the law of a
+    score depends on its own canary only: each is the test between two neighbours. Half of the canaries
+    are there whatever the coin, so right guesses spread no more than independent ones with their mean
+    chance (Hoeffding 1956), whether or not both kinds of error are equally likely.
+
+    The moments are folded once and released many times: folding draws nothing, so the law of the
+    releases is that of whole fits, and with the same bits so are the numbers.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        cosine = worst_cosine(setting.plans[0])
+        self.there = np.arange(setting.canaries) % 2 == 0
+        self.parts = tuple(Part.build(plan, self.there, cosine) for plan in setting.plans)
+
+    @property
+    def distances(self) -> tuple[Fraction, ...]:
+        """The squared, noise-scaled distance of each canary's neighbours, exactly."""
+        each = zip(*(part.distances for part in self.parts), strict=True)
+        return tuple(sum(parts, Fraction(0)) for parts in each)
+
+    @property
+    def distance(self) -> float:
+        """How far apart the neighbours are in noise scales: the mu that they reach."""
+        return float(max(self.distances)) ** 0.5
+
+    @property
+    def law(self) -> Law:
+        """What the claimed noise allows this attack."""
+        return GaussianLaw(mu=self.distance)
+
+    def play(self, coin: bool, new_bits: NewBits) -> tuple[Vector, Flags]:
+        """Release once; return the score of each canary (above 0: "there"), and the truth."""
+        releases = self.release(coin, new_bits)
+        scores = [part.scores(r) for part, r in zip(self.parts, releases, strict=True)]
+        return np.sum(scores, axis=0), self.there ^ coin
+
+    def release(self, coin: bool, new_bits: NewBits) -> list[Release]:
+        """Release the data set that the coin chooses, and its extension."""
+        releases: list[Release] = []
+        for part in self.parts:
+            source = part.sources[coin]
+            released = gauss.release(
+                part.moments[coin],
+                part.plan,
+                feature_names=source.feature_names,
+                outcome_names=source.outcome_names,
+                bits=new_bits(),
+                covariance=_elsewhere(part.plan, releases),
+            )
+            releases.append(released)
+        return releases
+
+
+def _elsewhere(plan: Plan, earlier: Sequence[Release]) -> NDArray[np.float64] | None:
+    """Return the covariance that a plan does not take from its rows."""
+    if plan.covariance_origin is CovarianceOrigin.REFERENCE:
+        return np.eye(plan.width)
+    return earlier[0].covariance if earlier else None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Part:
+    """One release of the game: two data sets, and the projections that tell them apart."""
+
+    plan: Plan
+    sources: tuple[ArraySource, ArraySource]  # by the coin
+    moments: tuple[Moments, Moments]
+    weights: csr_array  # (canaries, numbers) Δ/variance
+    middle: Vector  # (canaries,) projection halfway between a row and its replacement
+    distances: tuple[Fraction, ...]
+
+    @classmethod
+    def build(cls, plan: Plan, there: Flags, cosine: float) -> Part:
+        """Make two data sets that differ in all canaries, and the test for each canary."""
+        canaries = canary_rows(plan, len(there), cosine)
+        rng = np.random.default_rng(0)  # the rows beside the canaries: any will do
+        shapes = (plan.n - len(there), plan.d), (plan.n - len(there), plan.l)
+        others = tuple(rng.normal(size=shape) for shape in shapes)
+        sources = (
+            _data_set(canaries, there, others),
+            _data_set(canaries, ~there, others),
+        )
+        one, other = (fold(source, plan, workers=1) for source in sources)
+        moved = [_moved(plan, canaries, j) for j in range(len(there))]
+        weights = csr_array(np.array([whitened(plan, delta) for delta in moved]))
+        centre = (before_noise(one) + before_noise(other)) / 2
+        return cls(
+            plan=plan,
+            sources=sources,
+            moments=(one, other),
+            weights=weights,
+            middle=weights @ centre,
+            distances=tuple(squared_length(plan, delta) for delta in moved),
+        )
+
+    def scores(self, release: Release) -> Vector:
+        """Return the log-likelihood ratio of every canary."""
+        scores: Vector = self.weights @ after_noise(release) - self.middle
+        return scores
+
+
+def _data_set(canaries: tuple[Rows, Rows], there: Flags, others: tuple[Vector, ...]) -> ArraySource:
+    kept, replaced = canaries
+    chosen = [np.where(there[:, None], a, b) for a, b in zip(kept, replaced, strict=True)]
+    features, outcomes = (np.vstack(pair) for pair in zip(chosen, others, strict=True))
+    return as_source(features, outcomes)
+
+
+def _moved(plan: Plan, canaries: tuple[Rows, Rows], j: int) -> NDArray[np.int64]:
+    """Return by how much one canary moves the numbers, from replaced to there."""
+    sample = np.ones(1, dtype=np.bool_) if plan.draws_sample else None
+    there, replaced = (
+        before_noise(fold(as_source(x[j : j + 1], y[j : j + 1]), plan, sample=sample, workers=1))
+        for x, y in canaries
+    )
+    return there - replaced
+
+
+class SampledAttack:
+    """One canary among rows that all equal its replacement, so that only the canary's draw shows.
+
+    Whole fits are run, because the secret sample belongs to the fit. The cosine of x and x′ is the one of
+    eleven that shows most at the claimed noise.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        (self.plan,) = setting.plans
+        cosines = [float(a) for a in np.linspace(0.0, 0.95, 11)]
+        self._choose(max(cosines, key=lambda a: self._choose(a).epsilon_at(setting.delta)))
+
+    def _choose(self, cosine: float) -> SampledLaw:
+        """Take the neighbours with this cosine; return the law of the attack on them."""
+        plan = self.plan
+        canaries = canary_rows(plan, 1, cosine)
+        others = tuple(np.repeat(block, plan.n - 1, axis=0) for block in canaries[1])
+        there = np.array([True])
+        self.sources = _data_set(canaries, there, others), _data_set(canaries, ~there, others)
+        # Without the canary every sample has the same covariance, so any will do.
+        sample = np.arange(plan.n) < (plan.sampled or plan.n)
+        self.start = before_noise(fold(self.sources[1], plan, sample=sample, workers=1))
+        delta = _moved(plan, canaries, 0)
+        covariance = np.arange(len(delta)) < plan.width**2
+        parts = [whitened(plan, delta * covariance), whitened(plan, delta * ~covariance)]
+        lengths = [float(np.sqrt(part @ delta)) for part in parts]
+        self.directions = [part / size for part, size in zip(parts, lengths, strict=True)]
+        rate = (plan.sampled or plan.n) / plan.n
+        self._law = SampledLaw(rate=rate, covariance=lengths[0], rest=lengths[1])
+        return self._law
+
+    @property
+    def law(self) -> Law:
+        """What the claimed noise allows this attack."""
+        return self._law
+
+    @property
+    def distance(self) -> float:
+        """How far apart the neighbours are in noise scales if the canary was drawn."""
+        return float(np.hypot(self._law.covariance, self._law.rest))
+
+    def play(self, coin: bool, new_bits: NewBits) -> tuple[Vector, Flags]:
+        """Fit once; return the score of the canary (above 0: "there"), and the truth."""
+        release = make_release(self.sources[coin], self.plan, bits=new_bits(), workers=1)
+        moved = after_noise(release) - self.start
+        score = self._law.score(*(float(direction @ moved) for direction in self.directions))
+        return np.array([score]), np.array([not coin])

@@ -1,0 +1,183 @@
+"""What is audited: one way to release, on rows that are as exposed as its bounds allow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.bounds import Bounds
+from primo.errors import InputError
+from primo.planner import extension_plan, make_plan
+from primo.plans import Plan
+from primo.privacy.protection import Protection
+from primo.sources.arrays import ArraySource
+
+__all__ = ["FEATURE_NORM", "OUTCOME_NORM", "Rows", "Setting", "as_source", "canary_rows", "worst_cosine"]
+
+Matrix = NDArray[np.float64]
+Rows = tuple[Matrix, Matrix]  # features and outcomes
+
+#: Bounds of the rows. Any would do: noise is measured against them.
+FEATURE_NORM, OUTCOME_NORM = 2.0, 3.0
+
+#: Rows of a data set whose sampled covariance is attacked: all but one are equal, so few will do.
+SAMPLED_FROM = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One way to release.
+
+    Parameters
+    ----------
+    epsilon, delta, protection, intercept, split, calibration
+        As in `primo.planner.make_plan`.
+    sampled
+        Share of the rows whose covariance is released; None for all of them.
+    reference
+        Whether the covariance comes from a public panel.
+    extended
+        Whether a second release, of other outcomes and at the same cost, follows; both are attacked.
+        With `split=2.0` one pair of neighbours is the worst for both.
+    canaries
+        Pairs of rows that are attacked in one release, 1 or an even number; they do not overlap, so
+        each is a trial of its own. A sampled covariance is attacked with one.
+    n
+        Rows.
+    claim
+        The ε that the release is held to; what it states itself if None.
+    """
+
+    epsilon: float
+    delta: float = 1e-6
+    protection: str = "both"
+    intercept: bool = True
+    split: float | None = None
+    calibration: str = "exact"
+    sampled: float | None = None
+    reference: bool = False
+    extended: bool = False
+    canaries: int = 10
+    n: int = 1000
+    claim: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be attacked as described."""
+        if self.canaries != 1 and (self.canaries < 1 or self.canaries % 2):
+            raise InputError(f"canaries={self.canaries} must be 1 or an even number")
+        if self.canaries > self.n:
+            raise InputError(f"canaries={self.canaries} must not exceed the {self.n} rows")
+        if self.sampled is not None and not 0 < self.sampled < 1:
+            raise InputError(f"sampled={self.sampled!r} must be a share of the rows, in (0, 1)")
+        if self.extended and (self.sampled is not None or self.reference):
+            raise InputError("an extension is audited on its own; leave sampled and reference out")
+
+    @property
+    def name(self) -> str:
+        """Words for the table."""
+        words = [self.protection]
+        if self.calibration != "exact":
+            words.append(f"noise as in the {self.calibration}")
+        if self.split is not None:
+            words.append(f"split {self.split:g}")
+        if not self.intercept:
+            words.append("no intercept")
+        if self.sampled is not None:
+            words.append(f"covariance of {self.sampled:.0%} of the rows")
+        if self.reference:
+            words.append("reference covariance")
+        if self.extended:
+            words.append("with an extension")
+        return ", ".join(words)
+
+    @cached_property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plan, and that of the extension."""
+        few = self.sampled is not None
+        options: dict[str, Any] = {
+            "n": SAMPLED_FROM if few else self.n,
+            # A canary has two features and an outcome of its own.
+            "d": 2 if few else 2 * self.canaries,
+            "l": 1 if few else self.canaries,
+            "sampled": round(self.sampled * SAMPLED_FROM) if self.sampled is not None else None,
+        }
+        plan = make_plan(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            protection=self.protection,
+            feature_bounds=Bounds(norm=FEATURE_NORM),
+            outcome_bounds=Bounds(norm=OUTCOME_NORM),
+            intercept=self.intercept,
+            split=self.split,
+            calibration=self.calibration,
+            reference_covariance=self.reference,
+            **options,
+        )
+        if not self.extended:
+            return (plan,)
+        later = extension_plan(
+            plan,
+            l=plan.l,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            outcome_bounds=Bounds(norm=OUTCOME_NORM),
+        )
+        return plan, later
+
+    @property
+    def stated(self) -> float:
+        """The ε that an audit must not exceed."""
+        if self.claim is not None:
+            return self.claim
+        return self.plans[-1].total_epsilon if self.extended else self.plans[0].epsilon
+
+
+def worst_cosine(plan: Plan) -> float:
+    """Return cos(x, x′), constant included, of the neighbours that are furthest apart.
+
+    Section 2 of mathematics.md: with y′ = -y the squared distance is 2p(1 - a²) + 2q(1 + a), largest at
+    a = q/2p; under `features` y stays and x′ turns to the other side; a covariance that is public, or
+    paid already, leaves only the association, a = 1.
+    """
+    if plan.protection is Protection.OUTCOMES or not plan.covariance_noisy:
+        size = 1.0
+    else:
+        size = min(1.0, float(plan.grid.q / (2 * plan.grid.p)))
+    return -size if plan.protection is Protection.FEATURES else size
+
+
+def canary_rows(plan: Plan, canaries: int, cosine: float) -> tuple[Rows, Rows]:
+    """Return the canaries' (features, outcomes) as they are and as they are replaced.
+
+    Canary j has the features 2j and 2j+1 and the outcome j to itself. In its two features
+    x = b(cos θ, sin θ) and x′ = ±b(sin θ, cos θ): every cosine, and a difference of xxᵀ that is diagonal, so
+    that the paper's iid triangle of noise is attacked at its weakest too.
+    """
+    square, constant = plan.features.norm**2, plan.constant**2
+    inner = max(-1.0, (cosine * (square + constant) - constant) / square)
+    theta = math.asin(min(1.0, abs(inner))) / 2
+    own = plan.features.norm * np.array([math.cos(theta), math.sin(theta)])
+    other = math.copysign(1.0, inner) * own[::-1]
+    j = np.arange(canaries)
+    x, replaced = np.zeros((2, canaries, plan.d))
+    for place in (0, 1):
+        x[j, 2 * j + place] = own[place]
+        replaced[j, 2 * j + place] = other[place]
+    y = np.zeros((canaries, plan.l))
+    y[j, j] = plan.outcomes.norm
+    return (x, y), (replaced, y if plan.protection is Protection.FEATURES else -y)
+
+
+def as_source(features: Matrix, outcomes: Matrix) -> ArraySource:
+    """Give rows names for their columns."""
+    return ArraySource(
+        features=features,
+        outcomes=outcomes,
+        feature_names=tuple(f"x{i}" for i in range(features.shape[1])),
+        outcome_names=tuple(f"y{j}" for j in range(outcomes.shape[1])),
+    )

@@ -1,0 +1,76 @@
+"""The prior that errors are judged by."""
+
+import numpy as np
+import pytest
+
+from primo import uncertainty
+from primo.estimate.outcomes import OutcomeGroups
+from primo.estimate.risk import Replicas, simulate
+from primo.estimate.signal import Signal
+from primo.uncertainty.prior import judged_variances, more_replicas
+
+TRUTH = np.geomspace(1, 50, 6)
+
+
+def groups_of(*counts):
+    return OutcomeGroups(
+        rotation=None,
+        group=np.repeat(np.arange(len(counts)), counts),
+        weights=np.ones(len(counts)),
+        counts=np.array(counts, dtype=float),
+    )
+
+
+def judged(counts, energy, *, gamma=0.0, strength=0.3):
+    common = Signal(gamma=np.array([gamma]), strength=np.array([strength]), score=0.0)
+    replicas = Replicas(truth=TRUTH, bases=None)
+    return judged_variances(replicas, groups_of(*counts), energy=energy, common=common, noise=1.0)
+
+
+@pytest.mark.parametrize("gamma", [-1.0, 0.0, 1.0])
+def test_groups_add_up_to_what_all_outcomes_say(gamma):
+    counts = np.array([3.0, 10.0, 80.0])
+    energy = np.random.default_rng(0).exponential(size=(6, 3)) * 100
+    table = judged((3, 10, 80), energy, gamma=gamma)
+    alike = judged((93,), energy.sum(axis=1)[:, None], gamma=gamma)
+    np.testing.assert_allclose(table @ counts, 93 * alike[:, 0])
+    assert (table > 0).all()
+
+
+def test_directions_of_noise_get_little_where_the_features_vary_and_their_share_where_not():
+    signal = 0.3 * 93 * TRUTH**2
+    energy = np.stack([signal + 3, np.full(6, 90.0)], axis=1)  # 3 directions with all the signal
+    table = judged((3, 90), energy)
+    assert table[-1, 1] < 0.01 * 0.3
+    assert table[-1, 0] > 5 * 0.3
+    assert 0.1 * 0.3 < table[0, 1] < 1.1 * 0.3
+    none = judged((3, 90), energy, strength=0.0)
+    assert not none.any()
+
+
+def test_more_eigenbases_where_few_would_do_harm():
+    values = np.array([3.0, 5.0, 8.0, 20.0])
+    few = simulate(values, 1.0)
+    many = more_replicas(few, values, 1.0)
+    assert len(many.bases) == 200 > len(few.bases)
+    np.testing.assert_array_equal(more_replicas(few, values, 1.0).bases, many.bases)
+    exact = simulate(values, 0.0)
+    assert more_replicas(exact, values, 0.0) is exact
+    large = simulate(np.arange(1.0, 401.0), 1.0)
+    assert len(more_replicas(large, np.arange(1.0, 401.0), 1.0).bases) == 4
+
+
+@pytest.mark.parametrize("protection", ["both", "features", "outcomes"])
+def test_shrunk_intervals_with_many_directions_of_noise(world, protection):
+    """60 outcomes of which at most 4 directions hold signal: under `features` they covered 98 %."""
+    draw = world(4, 60, n=12_000, epsilon=0.6, protection=protection, moments="full", nulls=0.6)
+    rng = np.random.default_rng(1)
+    hits, squares = [], []
+    for _ in range(25):
+        release, truth = draw(rng)
+        made = uncertainty.coefficient_intervals(release, kind="posterior", target="rows")
+        z = (made.estimate[:-1] - truth.rows) / made.standard_error[:-1]
+        squares.append(z**2)
+        hits.append((np.abs(z) < 1.96)[made.trusted[:-1]])
+    assert 0.93 <= np.mean(np.concatenate(hits)) <= 0.97
+    assert 0.8 < np.mean(squares) < 1.25
