@@ -6,7 +6,8 @@ BIN    := $(VENV)/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-statistical lint format bench accuracy coverage clean
+.PHONY: help install demo test test-statistical lint format bench streaming scaling accuracy coverage \
+	audit mutants clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -36,8 +37,16 @@ format: install ## let ruff rewrite the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: install ## speed and memory, as ratios measured in one run
+bench: install ## speed and memory, as ratios measured in one run (several minutes)
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.bench_files
+	$(BIN)/python -m benchmarks.streaming
+
+streaming: install ## the same peak memory for 1, 4 and 16 GB, and a million rows (needs 20 GB of disk)
+	$(BIN)/python -m benchmarks.streaming --full
+
+scaling: install ## cost against n, l and d; draws docs/scaling.svg
+	$(BIN)/python -m benchmarks.scaling --scale 4 --plot
 
 accuracy: install ## R² against the oracle and of all variants; rewrites docs/accuracy.md (half an hour)
 	$(BIN)/python -m benchmarks.accuracy --write
@@ -46,6 +55,12 @@ accuracy: install ## R² against the oracle and of all variants; rewrites docs/a
 
 coverage: install ## do 95 % intervals cover 95 %? over a grid of cells (five minutes)
 	$(BIN)/python -m benchmarks.coverage
+
+audit: install ## attack the real program: lower bounds on epsilon (many minutes)
+	$(BIN)/python -m benchmarks.audit
+
+mutants: install ## break the guarantee on purpose and see the tests notice (minutes)
+	$(BIN)/python -m benchmarks.mutants
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

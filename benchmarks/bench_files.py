@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -102,13 +103,11 @@ def read_genotypes(folder: Path) -> object:
 
 
 def read_phenotypes(folder: Path, kind: str) -> object:
-    import pyarrow.csv
-    import pyarrow.parquet
-
+    path = folder / PHENOTYPES[kind]
     if kind == "Parquet":
-        return pyarrow.parquet.read_table(folder / PHENOTYPES[kind])
-    tabs = pyarrow.csv.ParseOptions(delimiter="\t")
-    return pyarrow.csv.read_csv(folder / PHENOTYPES[kind], parse_options=tabs)
+        return import_module("pyarrow.parquet").read_table(path)
+    csv = import_module("pyarrow.csv")  # ships no types
+    return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t"))
 
 
 def compare(folder: Path, repeats: int) -> None:

@@ -12,7 +12,7 @@ import primo
 from experiments.cohort import simulate_haplotypes
 from experiments.data import SHARED, kg_haplotypes, soybean_lines
 
-__all__ = ["People", "Split", "draw_outcomes", "human_genotypes", "pruned", "soybean", "split"]
+__all__ = ["Genotypes", "People", "Split", "draw_outcomes", "human_genotypes", "pruned", "soybean", "split"]
 
 Matrix = NDArray[np.float64]
 Genotypes = NDArray[np.int8]

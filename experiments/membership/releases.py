@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from experiments.membership.people import People, Split
-from primo.bounds import Bounds
 from primo.moments import Moments, fold
 from primo.noise import RandomBits
 from primo.pipeline import make_release
@@ -39,23 +38,16 @@ Matrix = NDArray[np.float64]
 
 def plan_for(study: Split, epsilon: float) -> Plan:
     """Plan a release of the members under full protection, δ = 1/n², bounds from the panel."""
+    n, d = study.members.features.shape
     features, outcomes = study.bounds()
-    return make_release_plan(study.members, epsilon, features, outcomes)
-
-
-def make_release_plan(
-    members: People, epsilon: float, feature_bounds: Bounds, outcome_bounds: Bounds
-) -> Plan:
-    """Plan a release of the members with bounds that came from elsewhere."""
-    n, d = members.features.shape
     return make_plan(
         n=n,
         d=d,
-        l=members.outcomes.shape[1],
+        l=study.members.outcomes.shape[1],
         epsilon=epsilon,
         delta=1 / n**2,
-        feature_bounds=feature_bounds,
-        outcome_bounds=outcome_bounds,
+        feature_bounds=features,
+        outcome_bounds=outcomes,
     )
 
 
@@ -134,6 +126,10 @@ class View:
         y *= plan.outcome_step
         return cls(plan=plan, x=x, y=y)
 
+    def one(self, i: int) -> View:
+        """Return person i."""
+        return View(plan=self.plan, x=self.x[i : i + 1], y=None if self.y is None else self.y[i : i + 1])
+
     def products(self, other: View) -> Matrix:
         """Return ⟨Φ(a), Φ(b)⟩ for everyone here and everyone in `other`."""
         plan = self.plan
@@ -178,15 +174,20 @@ class View:
         return np.asarray(total + squares / plan.outcome_sigma**2)
 
 
-def knowing_everybody_else(left: Published, suspects: View, instead: View) -> Matrix:
-    """Score "the row is the suspect's" against "it is that of the one named instead".
+def knowing_everybody_else(rest: Published, inside: View, outside: View) -> Matrix:
+    """Return the log-likelihood ratio of "the one inside is" against "the one outside is", pairwise.
 
-    `left` is the release less the exact moments of everybody else, of whom this attacker knows all.
-    The ratio of the two Gaussian likelihoods is ⟨Φ(c) - Φ(c′), M⟩ - ½(‖Φ(c)‖² - ‖Φ(c′)‖²): by Neyman
-    and Pearson no attack on this pair is better, with or without knowing more.
+    The attacker knows every other member's row, and that the last row is one of two. The release less
+    the moments of everybody else is Φ(inside) + N, and the ratio of the two Gaussian likelihoods is
+    ⟨Φ(inside) - Φ(outside), N⟩ + ½‖Φ(inside) - Φ(outside)‖². By Neyman and Pearson no attack on the pair is
+    better. `rest` is N, the release less the moments of all members, so that one serves many pairs. A
+    suspect who is outside scores the opposite.
     """
-    moved = suspects.against(left) - instead.against(left)
-    return np.asarray(moved - 0.5 * (suspects.squares() - instead.squares()))
+    crossed = np.array(
+        [inside.one(i).products(outside.one(i))[0, 0] for i in range(len(inside.x))]
+    )
+    distance = inside.squares() + outside.squares() - 2 * crossed
+    return np.asarray(inside.against(rest) - outside.against(rest) + 0.5 * distance)
 
 
 def knowing_panel(seen: Published, candidates: View, panel: View) -> Matrix:
