@@ -11,7 +11,6 @@ coefficients ("with estimation", whose cost depends on d and l alone).
 from __future__ import annotations
 
 import argparse
-import resource
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.timing import in_turn
+from benchmarks.timing import in_turn, peak_memory
 from primo.fitted import coefficients
 from primo.fitting import Engine, Settings, prepare, release_rows
 from primo.noise import RandomBits
@@ -145,7 +144,7 @@ def compare(folder: Path, repeats: int) -> None:
 def memory(folder: Path, phenotypes: str) -> None:
     """Print the peak of a whole process that fits once."""
     coefficients(release(folder, phenotypes))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    peak = peak_memory() // 2**20
     print(
         f"  {phenotypes} phenotypes: peak memory of a process {peak} MB (target {TARGET_MEMORY} MB)"
     )

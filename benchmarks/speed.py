@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 
@@ -10,7 +9,7 @@ import numpy as np
 
 import primo
 from benchmarks import bench_files, bench_noise, bench_projection, bench_sampling, bench_wide
-from benchmarks.timing import in_turn
+from benchmarks.timing import in_turn, peak_memory
 
 CASES = {"wide": (5008, 25, 10_000), "tall": (100_000, 500, 100)}
 TARGETS = {
@@ -63,12 +62,12 @@ def memory(case: str) -> None:
     """Print the peak beyond inputs and outputs; run in a process of its own."""
     x, y = arrays(case)
     model(case).fit(x[:64], y[:64])  # libraries, tables and BLAS buffers
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     fitted = model(case).fit(x, y)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    after = peak_memory()
     release = fitted.release_
     outputs = (fitted.coef_, release.covariance, release.association, release.outcome_moments)
-    extra = (after - before) * 1024 - sum(array.nbytes for array in outputs)
+    extra = after - before - sum(array.nbytes for array in outputs)
     n, d, l = CASES[case]
     print(
         f"memory: n={n} d={d} l={l}: {max(0, extra) / 2**20:.0f} MB beyond inputs and outputs "

@@ -1,13 +1,16 @@
-"""Times of jobs that take turns."""
+"""Times of jobs that take turns, and the peak memory of a process."""
 
 from __future__ import annotations
 
+import re
+import resource
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
-__all__ = ["in_turn"]
+__all__ = ["in_turn", "peak_memory"]
 
 
 def in_turn(
@@ -24,3 +27,14 @@ def in_turn(
             job()
             times[name].append(time.perf_counter() - start)
     return {name: float(np.median(seen[first:])) for name, seen in times.items()}
+
+
+def peak_memory() -> int:
+    """Return the largest resident size of this process so far, in bytes.
+
+    Where Linux tells: `getrusage` counts in the process that started this one, up to that moment.
+    """
+    status = Path("/proc/self/status")
+    found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
+    kilobytes = int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return 1024 * kilobytes

@@ -26,6 +26,7 @@ class Call:
     label: str
     variance_bits: int
     values: np.ndarray  # int64
+    noise: np.ndarray | None = None  # int64, what was added; None in a dry recording
 
     @property
     def signature(self):
@@ -34,24 +35,60 @@ class Call:
 
 
 @contextmanager
-def recording():
-    """Collect the calls of the fits inside; they draw their noise as always."""
+def recording(*, dry=False):
+    """Collect the calls of the fits inside; they draw their noise as always, or, if dry, none."""
     calls = []
     original = gauss.add_noise
 
     def add_noise(values, *, variance_bits, label, **options):
-        calls.append(Call(label=label, variance_bits=variance_bits, values=values.copy()))
-        original(values, variance_bits=variance_bits, label=label, **options)
+        before = values.copy()
+        if not dry:
+            original(values, variance_bits=variance_bits, label=label, **options)
+        noise = None if dry else values - before
+        calls.append(Call(label=label, variance_bits=variance_bits, values=before, noise=noise))
 
     with mock.patch.object(gauss, "add_noise", add_noise):
         yield calls
 
 
-def record(fit: Callable[[], object]) -> tuple[Call, ...]:
-    """Run a fit and return its calls in order."""
-    with recording() as calls:
+def record(fit: Callable[[], object], *, dry: bool = False) -> tuple[Call, ...]:
+    """Run a fit and return its calls in order; a dry one is for searches, which try many."""
+    with recording(dry=dry) as calls:
         fit()
     return tuple(calls)
+
+
+@contextmanager
+def severed():
+    """Let the noise through and nothing below it: `add_noise` gives noise in place of values plus noise.
+
+    Whatever else a fit inside lets out cannot have come through the mechanism. So two fits that
+    differ in private rows only, with the same bits, must give the very same release.
+    """
+    original = gauss.add_noise
+
+    def add_noise(values, **options):
+        values[...] = 0
+        original(values, **options)
+
+    with mock.patch.object(gauss, "add_noise", add_noise):
+        yield
+
+
+def published(release):
+    """Return every number of a release that rows could have had a say in."""
+    found = {
+        "covariance": release.covariance,
+        "association": release.association,
+        "outcome moments": release.outcome_moments,
+        "statement": release.statement(),
+    }
+    if release.projected is not None:
+        found["projected"] = release.projected.association
+        found["noise left"] = release.projected.noise_left
+    if release.public_features is not None:
+        found["means"] = release.public_features.means
+    return found
 
 
 def schedule(calls):

@@ -12,7 +12,16 @@ import primo
 from experiments.cohort import simulate_haplotypes
 from experiments.data import SHARED, kg_haplotypes, soybean_lines
 
-__all__ = ["Genotypes", "People", "Split", "draw_outcomes", "human_genotypes", "pruned", "soybean", "split"]
+__all__ = [
+    "Genotypes",
+    "People",
+    "Split",
+    "draw_outcomes",
+    "human_genotypes",
+    "pruned",
+    "soybean",
+    "split",
+]
 
 Matrix = NDArray[np.float64]
 Genotypes = NDArray[np.int8]
@@ -80,9 +89,8 @@ def human_genotypes(*, simulated: bool = False) -> tuple[Genotypes, str]:
     """
     if simulated or not SHARED.is_dir():
         drawn = simulate_haplotypes(n=4008, panel=1000, megabases=2.0)
+        # Shuffled haplotypes, so that parents may be of two continents: no attack minds.
         haplotypes = np.vstack([drawn.cohort, drawn.panel])
-        # Rows were shuffled over populations: cut into two-haplotype people at random, which a
-        # mixture of populations never does, but no attack below depends on it.
         name = "2504 simulated people (msprime)"
     else:
         haplotypes, name = kg_haplotypes(), "the 2504 people of the 1000 Genomes"
@@ -100,7 +108,10 @@ def soybean(d: int, rng: np.random.Generator) -> People:
 
 
 def pruned(genotypes: Genotypes, d: int, rng: np.random.Generator) -> Genotypes:
-    """Pick d variants in random order, leaving out those that nearly repeat a chosen one."""
+    """Pick d variants in random order, leaving out those that nearly repeat a chosen one.
+
+    Everybody has a say, before anyone is drawn as a member: the choice says nothing about who is one.
+    """
     chosen: list[int] = []
     units = np.empty((len(genotypes), d))
     for variant in rng.permutation(genotypes.shape[1]):

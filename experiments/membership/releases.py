@@ -128,7 +128,9 @@ class View:
 
     def one(self, i: int) -> View:
         """Return person i."""
-        return View(plan=self.plan, x=self.x[i : i + 1], y=None if self.y is None else self.y[i : i + 1])
+        return View(
+            plan=self.plan, x=self.x[i : i + 1], y=None if self.y is None else self.y[i : i + 1]
+        )
 
     def products(self, other: View) -> Matrix:
         """Return ⟨Φ(a), Φ(b)⟩ for everyone here and everyone in `other`."""
@@ -183,9 +185,7 @@ def knowing_everybody_else(rest: Published, inside: View, outside: View) -> Matr
     better. `rest` is N, the release less the moments of all members, so that one serves many pairs. A
     suspect who is outside scores the opposite.
     """
-    crossed = np.array(
-        [inside.one(i).products(outside.one(i))[0, 0] for i in range(len(inside.x))]
-    )
+    crossed = np.array([inside.one(i).products(outside.one(i))[0, 0] for i in range(len(inside.x))])
     distance = inside.squares() + outside.squares() - 2 * crossed
     return np.asarray(inside.against(rest) - outside.against(rest) + 0.5 * distance)
 

@@ -35,7 +35,18 @@ from experiments.membership.releases import (
 )
 from primo.plans import Plan
 
-__all__ = ["FULL", "QUICK", "Found", "Settings", "Study", "extreme_pair", "run", "worst_case"]
+__all__ = [
+    "FAINT",
+    "FULL",
+    "QUICK",
+    "Found",
+    "Settings",
+    "Study",
+    "extreme_pair",
+    "informed",
+    "run",
+    "worst_case",
+]
 
 Vector = NDArray[np.float64]
 Scores = tuple[Vector, Vector]  # of members, of others
@@ -146,7 +157,8 @@ def _published_coefficients(genotypes: Genotypes, settings: Settings) -> Iterato
                 study = _drawn_study(genotypes, l, settings, seed, explained)
                 exact = _attack(study, least_squares(study.members))
                 plan = plan_for(study, max(settings.epsilons))
-                private = _attack(study, _private_coefficients(study, plan, seed))
+                release = publish(study.members, plan, seed)
+                private = _attack(study, _stacked(primo.coefficients(release)))
                 for attack, made in ((exact, None), (private, plan)):
                     tally.add(f"outcomes{kind}", _both(study, attack.knowing_outcomes), made)
                     tally.add(f"genotypes{kind}", _both(study, attack.knowing_genotypes), made)
@@ -255,17 +267,11 @@ def extreme_pair(plan: Plan) -> tuple[People, People]:
 
 
 def _attack(study: Split, coefficients: NDArray[np.float64]) -> CoefficientAttack:
-    return CoefficientAttack(
-        coefficients=coefficients, n=len(study.members), panel=study.panel
-    )
+    return CoefficientAttack(coefficients=coefficients, n=len(study.members), panel=study.panel)
 
 
 def _both(study: Split, score: Callable[[People], Vector]) -> Scores:
     return score(study.members), score(study.others)
-
-
-def _private_coefficients(study: Split, plan: Plan, seed: int) -> NDArray[np.float64]:
-    return _stacked(primo.coefficients(publish(study.members, plan, seed)))
 
 
 def _stacked(fitted: primo.Coefficients) -> NDArray[np.float64]:

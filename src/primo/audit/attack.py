@@ -15,15 +15,14 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from primo.audit.laws import GaussianLaw, Law, SampledLaw
-from primo.audit.numbers import Vector, after_noise, before_noise, squared_length, whitened
+from primo.audit.numbers import NoiseUnits, Vector, after_noise, before_noise
 from primo.audit.settings import Rows, Setting, as_source, canary_rows, worst_cosine
 from primo.mechanisms import gauss
 from primo.moments import Moments, fold
 from primo.noise import RandomBits
-from primo.pipeline import make_release
 from primo.plans import CovarianceOrigin, Plan
 from primo.release import Release
 from primo.sources.arrays import ArraySource
@@ -141,7 +140,8 @@ class Part:
         )
         one, other = (fold(source, plan, workers=1) for source in sources)
         moved = [_moved(plan, canaries, j) for j in range(len(there))]
-        weights = csr_array(np.array([whitened(plan, delta) for delta in moved]))
+        units = NoiseUnits.of(plan)
+        weights = vstack([csr_array(units.whitened(delta)[None]) for delta in moved], format="csr")
         centre = (before_noise(one) + before_noise(other)) / 2
         return cls(
             plan=plan,
@@ -149,7 +149,7 @@ class Part:
             moments=(one, other),
             weights=weights,
             middle=weights @ centre,
-            distances=tuple(squared_length(plan, delta) for delta in moved),
+            distances=tuple(units.squared_length(delta) for delta in moved),
         )
 
     def scores(self, release: Release) -> Vector:
@@ -178,12 +178,14 @@ def _moved(plan: Plan, canaries: tuple[Rows, Rows], j: int) -> NDArray[np.int64]
 class SampledAttack:
     """One canary among rows that all equal its replacement, so that only the canary's draw shows.
 
-    Whole fits are run, because the secret sample belongs to the fit. The cosine of x and x′ is the one of
-    eleven that shows most at the claimed noise.
+    What a fit counts depends on its secret sample only through whether the canary is drawn, so two sets
+    of moments for each side of the coin stand for all samples; the sample is drawn as a fit draws it.
+    The cosine of x and x′ is the one of eleven that shows most at the claimed noise.
     """
 
     def __init__(self, setting: Setting) -> None:
         (self.plan,) = setting.plans
+        self._sampled = self.plan.sampled or self.plan.n
         cosines = [float(a) for a in np.linspace(0.0, 0.95, 11)]
         self._choose(max(cosines, key=lambda a: self._choose(a).epsilon_at(setting.delta)))
 
@@ -194,16 +196,22 @@ class SampledAttack:
         others = tuple(np.repeat(block, plan.n - 1, axis=0) for block in canaries[1])
         there = np.array([True])
         self.sources = _data_set(canaries, there, others), _data_set(canaries, ~there, others)
-        # Without the canary every sample has the same covariance, so any will do.
-        sample = np.arange(plan.n) < (plan.sampled or plan.n)
-        self.start = before_noise(fold(self.sources[1], plan, sample=sample, workers=1))
+        # A sample with the canary, the first row, and one without it.
+        last = np.arange(plan.n) >= plan.n - self._sampled
+        self.moments = [
+            [fold(source, plan, sample=drawn, workers=1) for drawn in (last, last[::-1])]
+            for source in self.sources
+        ]
+        self.start = before_noise(self.moments[1][0])  # without the canary all samples are alike
         delta = _moved(plan, canaries, 0)
         covariance = np.arange(len(delta)) < plan.width**2
-        parts = [whitened(plan, delta * covariance), whitened(plan, delta * ~covariance)]
+        units = NoiseUnits.of(plan)
+        parts = [units.whitened(delta * covariance), units.whitened(delta * ~covariance)]
         lengths = [float(np.sqrt(part @ delta)) for part in parts]
         self.directions = [part / size for part, size in zip(parts, lengths, strict=True)]
-        rate = (plan.sampled or plan.n) / plan.n
-        self._law = SampledLaw(rate=rate, covariance=lengths[0], rest=lengths[1])
+        self._law = SampledLaw(
+            rate=self._sampled / plan.n, covariance=lengths[0], rest=lengths[1]
+        )
         return self._law
 
     @property
@@ -218,7 +226,19 @@ class SampledAttack:
 
     def play(self, coin: bool, new_bits: NewBits) -> tuple[Vector, Flags]:
         """Fit once; return the score of the canary (above 0: "there"), and the truth."""
-        release = make_release(self.sources[coin], self.plan, bits=new_bits(), workers=1)
-        moved = after_noise(release) - self.start
+        moved = after_noise(self.release(coin, new_bits)) - self.start
         score = self._law.score(*(float(direction @ moved) for direction in self.directions))
         return np.array([score]), np.array([not coin])
+
+    def release(self, coin: bool, new_bits: NewBits) -> Release:
+        """Draw the sample and release, as `primo.pipeline.make_release` does."""
+        bits = new_bits()
+        sample = bits.subset(self.plan.n, self._sampled, label="sample")
+        source = self.sources[coin]
+        return gauss.release(
+            self.moments[coin][int(sample[0])],
+            self.plan,
+            feature_names=source.feature_names,
+            outcome_names=source.outcome_names,
+            bits=bits,
+        )

@@ -22,11 +22,14 @@ import numpy as np
 from scipy.special import betaincinv, expit, ndtri
 from scipy.stats import binom
 
+from primo.privacy.calibration import epsilon_of
+
 __all__ = [
     "at_least",
     "at_most",
     "best_threshold",
     "epsilon_at_least",
+    "gaussian_epsilon",
     "mu_at_least",
     "one_run_epsilon",
     "one_run_p_value",
@@ -49,6 +52,11 @@ def at_most(hits: int, trials: int, confidence: float) -> float:
 def mu_at_least(right: int, guesses: int, confidence: float) -> float:
     """Return the mu below which so many right guesses are too many, 0 if none is refuted."""
     return 2 * max(0.0, float(ndtri(at_least(right, guesses, confidence))))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Return the ε of mu-GDP at δ; 0 for mu = 0."""
+    return epsilon_of(mu, delta) if mu > 0 else 0.0
 
 
 def epsilon_at_least(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import count
@@ -15,13 +16,23 @@ from primo.audit.settings import Setting
 from primo.errors import InputError
 from primo.noise import RandomBits
 
-__all__ = ["CONFIDENCE", "REACHED", "Audit", "audit_release", "new_bits_from"]
+__all__ = [
+    "CONFIDENCE",
+    "REACHED",
+    "Audit",
+    "audit_release",
+    "enough_canaries",
+    "new_bits_from",
+]
 
 #: Of every lower bound.
 CONFIDENCE = 0.999
 
 #: An audit that proves less than this share of the stated ε could miss a factor √2.
 REACHED = 0.85
+
+#: A release with more is large, and slow.
+MOST_CANARIES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +52,7 @@ class Audit:
     guesses: int
     right: int
     confidence: float
+    attainable: float  # ε at delta that endless trials would prove on these neighbours
     lower_mu: float
     lower: float  # ε at delta
     lower_raw: float  # ε at delta
@@ -73,7 +85,6 @@ def audit_release(
     trials: int = 4000,
     confidence: float = CONFIDENCE,
     seed: int | None = None,
-    progress: Callable[[int], None] | None = None,
 ) -> Audit:
     """Attack the real program on the worst neighbours of a setting; return a lower bound on its ε.
 
@@ -82,14 +93,11 @@ def audit_release(
     setting
         What is attacked. No data is read: the rows are made up.
     trials
-        Releases. Each gives `setting.canaries` guesses. To prove 85 % of ε takes about 60/mu² million⁻¹
-        guesses; `needed_guesses` counts them.
+        Releases. Each gives `setting.canaries` guesses (`enough_canaries`).
     confidence
         Of each lower bound.
     seed
         For tests: coins and noise come from it. Fresh ones otherwise.
-    progress
-        Called with 1 after each release.
 
     Notes
     -----
@@ -103,13 +111,19 @@ def audit_release(
     attack = attack_on(setting)
     coins = np.random.default_rng(seed).integers(2, size=trials, dtype=np.int8)
     new_bits = new_bits_from(seed)
-    played = []
-    for coin in coins:
-        played.append(attack.play(bool(coin), new_bits))
-        if progress is not None:
-            progress(1)
+    played = [attack.play(bool(coin), new_bits) for coin in coins]
     scores, truth = (np.concatenate(column) for column in zip(*played, strict=True))
     return _judge(setting, attack, scores, truth, releases=trials, confidence=confidence)
+
+
+def enough_canaries(mu: float, trials: int) -> int:
+    """Return how many canaries a release needs for 85 % of ε to be proved, almost surely.
+
+    For a small mu, n guesses bound it to 2·3.09·√(π/2)/√n at 99.9 %, and 14 % of mu may be lost: 3000/mu²
+    guesses do on average, and four times as many with three standard errors to spare.
+    """
+    needed = 12_000 / mu**2 / trials
+    return 1 if needed <= 1 else min(2 * math.ceil(needed / 2), MOST_CANARIES)
 
 
 def new_bits_from(seed: int | None) -> Callable[[], RandomBits]:
@@ -139,6 +153,7 @@ def _judge(
         guesses=guesses,
         right=right,
         confidence=confidence,
+        attainable=_attainable(attack, setting.delta),
         lower_mu=mu_at_least(right, guesses, confidence),
         lower=attack.law.epsilon(at_least(right, guesses, confidence), setting.delta),
         lower_raw=epsilon_at_least(
@@ -150,3 +165,8 @@ def _judge(
             confidence=confidence,
         ),
     )
+
+
+def _attainable(attack: Attack, delta: float) -> float:
+    false, hit = attack.law.rates(0.0)
+    return attack.law.epsilon((1 - false + hit) / 2, delta)

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from primo.privacy.calibration import epsilon_of
+from primo.audit.evidence import gaussian_epsilon
 
 __all__ = ["GaussianLaw", "Law", "SampledLaw"]
 
@@ -41,7 +41,7 @@ class GaussianLaw:
 
     def epsilon(self, right: float, delta: float) -> float:
         """Return the least ε at which a guess can be right with chance `right` on this pair."""
-        return epsilon_of(2 * float(ndtri(right)), delta) if right > 0.5 else 0.0
+        return gaussian_epsilon(2 * float(ndtri(right)), delta)
 
 
 @dataclass(frozen=True, kw_only=True)

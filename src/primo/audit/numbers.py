@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ from primo.moments import Moments
 from primo.plans import CovarianceOrigin, Plan
 from primo.release import Release
 
-__all__ = ["Integers", "Vector", "after_noise", "before_noise", "squared_length", "whitened"]
+__all__ = ["Integers", "NoiseUnits", "Vector", "after_noise", "before_noise"]
 
 Integers = NDArray[np.int64]
 Vector = NDArray[np.float64]
@@ -33,43 +34,46 @@ def after_noise(release: Release) -> Vector:
     return np.concatenate([block.ravel() for block in blocks])
 
 
-def whitened(plan: Plan, delta: Integers) -> Vector:
-    """Return Δ/variance: the product of a difference with it is its squared length in noise scales."""
-    bits, copies = _variances(plan)
-    weights: Vector = delta / copies * np.exp2(-bits)
-    return weights
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoiseUnits:
+    """The noise that a plan claims for each number.
 
-
-def squared_length(plan: Plan, delta: Integers) -> Fraction:
-    """Return the squared length of a difference in noise scales, exactly."""
-    bits, copies = _variances(plan)
-    return sum(
-        (
-            Fraction(int(delta[i]) ** 2, int(copies[i]) * 2 ** int(bits[i]))
-            for i in np.flatnonzero(delta)
-        ),
-        Fraction(0),
-    )
-
-
-def _variances(plan: Plan) -> tuple[Integers, Integers]:
-    """Return log₂ of the noise variance of each number, and in how many places the number stands.
-
-    Numbers without noise have no place here, and need none: no neighbour changes them.
+    Numbers that get none have a scale here all the same; it is never used, because no neighbour
+    changes them.
     """
 
-    def symmetric(width: int, bits: int) -> tuple[Integers, Integers]:
-        diagonal = np.eye(width, dtype=np.int64)
-        return (bits - plan.triangle_bits * (1 - diagonal)).ravel(), (2 - diagonal).ravel()
+    variance_bits: Integers  # (numbers,) log₂ of the variance
+    copies: Integers  # (numbers,) in how many places the number stands: 2 off a diagonal
 
-    def plain(size: int, bits: int) -> tuple[Integers, Integers]:
-        return np.full(size, bits), np.ones(size, dtype=np.int64)
+    @classmethod
+    def of(cls, plan: Plan) -> NoiseUnits:
+        """Read the noise off the plan, in the order of `before_noise`."""
 
-    grid = plan.grid
-    blocks = [plain(plan.width * plan.l, grid.association_variance_bits)]
-    if plan.covariance_origin is CovarianceOrigin.ROWS:
-        blocks.insert(0, symmetric(plan.width, grid.covariance_variance_bits))
-    outcome = symmetric if plan.full_outcome_moments else plain
-    blocks.append(outcome(plan.l, grid.outcome_variance_bits))
-    bits, copies = (np.concatenate(column) for column in zip(*blocks, strict=True))
-    return bits, copies
+        def symmetric(width: int, bits: int) -> tuple[Integers, Integers]:
+            diagonal = np.eye(width, dtype=np.int64)
+            return (bits - plan.triangle_bits * (1 - diagonal)).ravel(), (2 - diagonal).ravel()
+
+        def plain(size: int, bits: int) -> tuple[Integers, Integers]:
+            return np.full(size, bits), np.ones(size, dtype=np.int64)
+
+        grid = plan.grid
+        blocks = [plain(plan.width * plan.l, grid.association_variance_bits)]
+        if plan.covariance_origin is CovarianceOrigin.ROWS:
+            blocks.insert(0, symmetric(plan.width, grid.covariance_variance_bits))
+        outcome = symmetric if plan.full_outcome_moments else plain
+        blocks.append(outcome(plan.l, grid.outcome_variance_bits))
+        bits, copies = (np.concatenate(column) for column in zip(*blocks, strict=True))
+        return cls(variance_bits=bits, copies=copies)
+
+    def whitened(self, delta: Integers) -> Vector:
+        """Return Δ/variance: a difference times it is its squared length in noise scales."""
+        weights: Vector = delta / self.copies * np.exp2(-self.variance_bits)
+        return weights
+
+    def squared_length(self, delta: Integers) -> Fraction:
+        """Return the squared length of a difference in noise scales, exactly."""
+        total = Fraction(0)
+        for i in np.flatnonzero(delta):
+            variance = 2 ** int(self.variance_bits[i])
+            total += Fraction(int(delta[i]) ** 2, int(self.copies[i]) * variance)
+        return total

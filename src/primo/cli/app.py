@@ -30,6 +30,7 @@ _COMMANDS = {
     "inspect": "Verify a release and print its privacy statement.",
     "report": "Write one self-contained HTML page about a release.",
     "ledger": "Keep the books: limits, charges, history.",
+    "audit": "Attack the program itself and see how much of epsilon can be proved.",
     "demo": "Walk through everything on simulated people.",
     "completion": "Print the completion script of a shell.",
 }

@@ -125,6 +125,13 @@ def to_floats(table: Any, dtype: DTypeLike) -> NDArray[Any]:
 
 def to_ids(table: Any, where: str) -> Ids:
     """Return the columns of an Arrow table as one label per row; several are joined by a tab."""
+    return attempt(
+        lambda: _ids(table, where),
+        lambda _: InputError(f"the ids in {where} are neither text in UTF-8 nor whole numbers"),
+    )
+
+
+def _ids(table: Any, where: str) -> Ids:
     pa, kinds, compute = library(), library("pyarrow.types"), library("pyarrow.compute")
     parts = []
     for name, column in zip(table.column_names, table.columns, strict=True):

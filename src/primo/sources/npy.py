@@ -156,7 +156,7 @@ def _header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
         try:
             # Version 3 is for field names beyond Latin-1, and a table of numbers has no fields.
             shape, by_columns, dtype = readers[npy_format.read_magic(file)](file)
-        except (KeyError, ValueError, EOFError):
+        except Exception:  # NumPy's parser of headers has errors of many kinds
             raise InputError(
                 f"{path} is not a .npy file of numbers, or its header is damaged; write it with "
                 "np.save (an .npz file holds several arrays: save the one you mean by itself)"

@@ -51,9 +51,9 @@ def open_parquet(
     Parameters are those of `primo.sources.text.open_text`. Nulls are missing; of `missing`, only codes
     that spell numbers matter.
 
-    Cost: reads the footer. Memory of a walk: 100 to 250 MB (measured up to 1000 columns). Row groups of more than
-    32 MB of numbers in more than 16 columns are read a few columns at a time, through `scratch`: files
-    with smaller row groups spare themselves that.
+    Cost: reads the footer. Memory of a walk: 100 to 250 MB (measured up to 1000 columns). Row groups of
+    more than 32 MB of numbers in more than 16 columns are read a few columns at a time, through
+    `scratch`: files with smaller row groups spare themselves that.
     """
     found = existing_file(path)
     kind = library("pyarrow.parquet")

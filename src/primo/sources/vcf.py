@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import importlib
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -238,6 +239,6 @@ def _header_samples(path: Path, *, compressed: bool) -> list[bytes] | None:
                     return line.rstrip(b"\r\n").split(b"\t")[9:]
                 if not line.startswith(b"##"):
                     break
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         pass
     return None

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ from primo.sources.variant_lists import VariantTable, refuse_multiallelic
 from primo.variants import Variants
 
 __all__ = ["VcfZarrColumns", "ZarrColumns", "open_vcf_zarr", "open_zarr"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -100,9 +102,10 @@ def open_zarr(
     """
     path = os.fspath(path)
     place = f"{path}/{array}" if array else path
-    node = _open(path, array)
+    node = _checked(path, _open)(path, array)
     if not hasattr(node, "chunks"):
-        inside = ", ".join(sorted(name for name, _ in node.arrays())) or "none"
+        names_inside = _checked(path, lambda: sorted(name for name, _ in node.arrays()))()
+        inside = ", ".join(names_inside) or "none"
         raise InputError(f"{place} is a group of arrays ({inside}); say which with array=")
     shape = node.shape[::-1] if columns_first else node.shape
     check_table(place, shape, node.dtype)
@@ -152,8 +155,8 @@ class VcfZarrColumns:
 
     def people(self) -> People:
         """Read who the people are; the store knows no families."""
-        iid = np.array(_texts(_field(self.path, "sample_id")), dtype=np.str_)
-        return People(where=Path(self.path), iid=iid, fid=None)
+        iid = _checked(self.path, lambda: _texts(_field(self.path, "sample_id")))()
+        return People(where=Path(self.path), iid=np.array(iid, dtype=np.str_), fid=None)
 
     @property
     def rows_per_person(self) -> int:
@@ -172,7 +175,7 @@ class VcfZarrColumns:
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the stored rows `order`, in blocks of `rows`."""
         refuse_multiallelic(self.variants, Path(self.path))
-        calls, phased = _field(self.path, "call_genotype", axes=3), self._phases()
+        calls, phased = _checked(self.path, self._calls)()
         strands, step = self._strands, calls.chunks[0]
         chunks = self.places // step
 
@@ -208,11 +211,13 @@ class VcfZarrColumns:
     def _strands(self) -> int:
         return 2 if self.variants.haplotypes else 1
 
-    def _phases(self) -> Any:
-        """Return the array that says which calls are phased, where that matters and is known."""
+    def _calls(self) -> tuple[Any, Any]:
+        """Return the calls, and which of them are phased, where that matters and is known."""
+        calls = _field(self.path, "call_genotype", axes=3)
         known = "call_genotype_phased" in _open(self.path)
-        wanted = known and self.variants.haplotypes
-        return _field(self.path, "call_genotype_phased", axes=2) if wanted else None
+        if not (known and self.variants.haplotypes):
+            return calls, None
+        return calls, _field(self.path, "call_genotype_phased", axes=2)
 
     def _copies(self, calls: NDArray[Any], phased: NDArray[Any] | None) -> NDArray[Any]:
         """Return copies (variants, people, strands), -1 where missing, of calls (…, ploidy)."""
@@ -252,7 +257,12 @@ def open_vcf_zarr(path: str | os.PathLike[str], *, haplotypes: bool = False) -> 
     haplotypes
         Rows are the two chromosomes of each person (of phased calls), instead of people.
     """
-    path = os.fspath(path)
+    columns = _checked(os.fspath(path), _open_calls)(os.fspath(path), haplotypes)
+    columns.people().keys(families=False)  # refuses people who are there twice
+    return columns
+
+
+def _open_calls(path: str, haplotypes: bool) -> VcfZarrColumns:
     calls = _field(path, "call_genotype", axes=3)
     count, samples, ploidy = calls.shape
     if calls.dtype.kind != "i" or 0 in calls.shape or ploidy > 2:
@@ -264,14 +274,12 @@ def open_vcf_zarr(path: str | os.PathLike[str], *, haplotypes: bool = False) -> 
         raise InputError(f"{path} has haploid calls; each row is a haplotype already")
     if _field(path, "sample_id").shape != (samples,):
         raise InputError(f"{path}: sample_id and call_genotype differ in the number of samples")
-    columns = VcfZarrColumns(
+    return VcfZarrColumns(
         path=path,
         samples=samples,
         variants=_variants(path, count, haplotypes),
         places=np.arange(count, dtype=np.intp),
     )
-    columns.people().keys(families=False)  # refuses people who are there twice
-    return columns
 
 
 def _variants(path: str, count: int, haplotypes: bool) -> Variants:
@@ -294,18 +302,18 @@ def _variants(path: str, count: int, haplotypes: bool) -> Variants:
     return table.variants(haplotypes=haplotypes)
 
 
-def _checked(path: str, read: Callable[[int, int], NDArray[Any]]) -> Callable[..., NDArray[Any]]:
-    """Return `read` with an error of ours where a chunk cannot be decoded."""
+def _checked(path: str, read: Callable[..., T]) -> Callable[..., T]:
+    """Return `read` with an error of ours where metadata or a chunk cannot be decoded."""
 
-    def checked(first: int, stop: int) -> NDArray[Any]:
+    def checked(*args: Any) -> T:
         try:
-            return read(first, stop)
+            return read(*args)
         except PrimoError:
             raise
         except Exception as error:  # each codec has errors of its own
             failure = type(error).__name__
         raise InputError(
-            f"{path} cannot be read ({failure}): a chunk is damaged; copy the store again"
+            f"{path} cannot be read ({failure}): its metadata or a chunk is damaged; copy it again"
         )
 
     return checked

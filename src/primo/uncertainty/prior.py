@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 SEED = 20_261_115
 DRAWN_DIRECTIONS = 1600  # replicas × d to aim for
 MOST_REPLICAS = 200
-TILTS = np.concatenate([[-0.98, -0.95, -0.9, -0.8, -0.6, -0.3, 0.0], 2.0 ** np.arange(-1, 10)])
+TILTS = np.concatenate([[-0.98, -0.95, -0.9, -0.8, -0.6, -0.3, 0.0], 2.0 ** np.arange(-1, 14)])
 LOG_SPREAD = 0.5  # prior standard deviation of the logarithm of a group's factor
 FACTORS = np.exp(LOG_SPREAD * np.linspace(-3, 3, 25))
 
