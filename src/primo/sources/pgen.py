@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike, fsencode
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError
-from primo.sources.base import Ids, Rows
+from primo.sources.base import Rows
 from primo.sources.packed import with_nan
 from primo.sources.people import People, read_psam
 from primo.sources.plink import companion
+from primo.sources.variant_columns import VariantColumns
 from primo.sources.variant_lists import VariantTable, refuse_multiallelic
 from primo.variants import Variants
 
@@ -29,7 +30,7 @@ _HELD = 2**26
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class PgenColumns:
+class PgenColumns(VariantColumns):
     """Genotypes of a `.pgen` as columns: copies of ALT.
 
     Hard calls, 0, 1 or 2, in int8 (float32 with NaN for a block in which some are missing), or, with
@@ -37,36 +38,15 @@ class PgenColumns:
     """
 
     path: Path  # of the .pgen
-    n: int
-    variants: Variants
-    places: NDArray[np.uint32]  # where the variants are stored
     allele_offsets: (
         NDArray[np.uintp] | None
     )  # pgenlib needs them where some variant has many alleles
     stored: int  # variants in the file
     dosages: bool = False
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the variants."""
-        return self.variants.names
-
-    def __repr__(self) -> str:
-        """Show the schema only."""
-        return f"<PgenColumns n={self.n} variants={len(self.variants)} (private)>"
-
     def people(self) -> People:
         """Read who the rows are."""
         return read_psam(companion(self.path, ".psam"))
-
-    def ids(self) -> Ids:
-        """Return the individual ids, with families where those alone are not unique."""
-        return self.people().labels
-
-    def select(self, places: Sequence[int] | NDArray[np.intp]) -> Self:
-        """Return some of the variants."""
-        places = np.asarray(places, dtype=np.intp)
-        return replace(self, variants=self.variants.select(places), places=self.places[places])
 
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the people `order` in blocks of `rows`.
@@ -113,7 +93,7 @@ def open_pgen(path: str | PathLike[str], *, dosages: bool = False) -> PgenColumn
     _open_reader(pgen, people, len(variants), offsets).close()
     return PgenColumns(
         path=pgen,
-        n=people,
+        samples=people,
         variants=variants,
         places=np.arange(len(variants), dtype=np.uint32),
         allele_offsets=offsets,

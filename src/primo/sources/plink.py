@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError
-from primo.sources.base import Ids, Rows
+from primo.sources.base import Rows
 from primo.sources.packed import Packed
 from primo.sources.people import People, read_fam
+from primo.sources.variant_columns import VariantColumns
 from primo.sources.variant_lists import VariantTable
 from primo.variants import Variants
 
@@ -24,7 +25,7 @@ _MAGIC = b"\x6c\x1b\x01"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class BedColumns:
+class BedColumns(VariantColumns):
     """Genotypes of a `.bed` as columns: copies of A1 (column 5 of the `.bim`), 0, 1 or 2.
 
     A block is int8 where nothing in it is missing, else float32 with NaN. The bytes are decoded here:
@@ -33,31 +34,10 @@ class BedColumns:
     """
 
     path: Path  # of the .bed
-    n: int
-    variants: Variants
-    places: NDArray[np.intp]  # where the variants are stored
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the variants."""
-        return self.variants.names
-
-    def __repr__(self) -> str:
-        """Show the schema only."""
-        return f"<BedColumns n={self.n} variants={len(self.variants)} (private)>"
 
     def people(self) -> People:
         """Read who the rows are."""
         return read_fam(companion(self.path, ".fam"))
-
-    def ids(self) -> Ids:
-        """Return the individual ids, with families where those alone are not unique."""
-        return self.people().labels
-
-    def select(self, places: Sequence[int] | NDArray[np.intp]) -> Self:
-        """Return some of the variants."""
-        places = np.asarray(places, dtype=np.intp)
-        return replace(self, variants=self.variants.select(places), places=self.places[places])
 
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the people `order` in blocks of `rows`.
@@ -82,7 +62,10 @@ def open_bed(path: str | PathLike[str]) -> BedColumns:
     variants = _read_bim(companion(bed, ".bim"))
     _check_bed(bed, len(people), len(variants))
     return BedColumns(
-        path=bed, n=len(people), variants=variants, places=np.arange(len(variants), dtype=np.intp)
+        path=bed,
+        samples=len(people),
+        variants=variants,
+        places=np.arange(len(variants), dtype=np.intp),
     )
 
 

@@ -6,21 +6,21 @@ import gzip
 import importlib
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError
-from primo.sources.base import Ids, Rows
+from primo.sources.base import Rows
 from primo.sources.packed import Packed, pack
 from primo.sources.people import People
+from primo.sources.variant_columns import VariantColumns
 from primo.sources.variant_lists import VariantTable, refuse_multiallelic
-from primo.variants import Variants
 
 __all__ = ["VcfColumns", "open_vcf"]
 
@@ -29,7 +29,7 @@ _BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class VcfColumns:
+class VcfColumns(VariantColumns):
     """Calls (field GT) of a VCF or BCF as columns: copies of ALT.
 
     A row is a person, 0, 1 or 2; with `haplotypes` it is one of a person's two chromosomes, 0 or 1,
@@ -39,43 +39,12 @@ class VcfColumns:
     """
 
     path: Path
-    variants: Variants
-    places: NDArray[np.intp]  # which records of the file the variants are
     records: int  # in the file
-    samples: int
-
-    @property
-    def n(self) -> int:
-        """Number of rows: people, or twice as many haplotypes."""
-        return self.samples * (2 if self.variants.haplotypes else 1)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the variants."""
-        return self.variants.names
-
-    def __repr__(self) -> str:
-        """Show the schema only."""
-        return f"<VcfColumns n={self.n} variants={len(self.variants)} (private)>"
 
     def people(self) -> People:
         """Read who the people are; a VCF knows no families."""
         reader = _open_reader(self.path)
         return People(where=self.path, iid=np.array(reader.samples, dtype=np.str_), fid=None)
-
-    @property
-    def rows_per_person(self) -> int:
-        """Two for haplotypes."""
-        return 2 if self.variants.haplotypes else 1
-
-    def ids(self) -> Ids:
-        """Return the sample names; the two haplotypes of a person both have the person's."""
-        return np.repeat(self.people().iid, self.rows_per_person)
-
-    def select(self, places: Sequence[int] | NDArray[np.intp]) -> Self:
-        """Return some of the variants."""
-        places = np.asarray(places, dtype=np.intp)
-        return replace(self, variants=self.variants.select(places), places=self.places[places])
 
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the rows `order` in blocks of `rows`.

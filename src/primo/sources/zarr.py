@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from primo.sources.chunked import (
 )
 from primo.sources.packed import with_nan
 from primo.sources.people import People
+from primo.sources.variant_columns import VariantColumns
 from primo.sources.variant_lists import VariantTable, refuse_multiallelic
 from primo.variants import Variants
 
@@ -122,7 +123,7 @@ def open_zarr(
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class VcfZarrColumns:
+class VcfZarrColumns(VariantColumns):
     """Calls of a VCF Zarr store as columns: copies of ALT; `open_vcf_zarr` makes it.
 
     A row is a person, 0, 1 or 2; with haplotypes it is one of a person's two chromosomes, 0 or 1, and
@@ -135,48 +136,17 @@ class VcfZarrColumns:
     """
 
     path: str
-    samples: int
-    variants: Variants
-    places: NDArray[np.intp]  # where the variants are stored
-
-    @property
-    def n(self) -> int:
-        """Number of rows: people, or twice as many haplotypes."""
-        return self.samples * self._strands
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the variants."""
-        return self.variants.names
-
-    def __repr__(self) -> str:
-        """Show the schema only."""
-        return f"<VcfZarrColumns n={self.n} variants={len(self.variants)} (private)>"
 
     def people(self) -> People:
         """Read who the people are; the store knows no families."""
         iid = _checked(self.path, lambda: _texts(_field(self.path, "sample_id")))()
         return People(where=Path(self.path), iid=np.array(iid, dtype=np.str_), fid=None)
 
-    @property
-    def rows_per_person(self) -> int:
-        """Two for haplotypes."""
-        return 2 if self.variants.haplotypes else 1
-
-    def ids(self) -> Ids:
-        """Return the sample names; the two haplotypes of a person both have the person's."""
-        return np.repeat(self.people().iid, self.rows_per_person)
-
-    def select(self, places: Sequence[int] | NDArray[np.intp]) -> Self:
-        """Return some of the variants."""
-        places = np.asarray(places, dtype=np.intp)
-        return replace(self, variants=self.variants.select(places), places=self.places[places])
-
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the stored rows `order`, in blocks of `rows`."""
         refuse_multiallelic(self.variants, Path(self.path))
         calls, phased = _checked(self.path, self._calls)()
-        strands, step = self._strands, calls.chunks[0]
+        strands, step = self.rows_per_person, calls.chunks[0]
         chunks = self.places // step
 
         def read(first: int, stop: int) -> NDArray[Any]:
@@ -206,10 +176,6 @@ class VcfZarrColumns:
         )
         for block in walked:
             yield with_nan(block)
-
-    @property
-    def _strands(self) -> int:
-        return 2 if self.variants.haplotypes else 1
 
     def _calls(self) -> tuple[Any, Any]:
         """Return the calls, and which of them are phased, where that matters and is known."""

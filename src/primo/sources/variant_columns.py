@@ -1,0 +1,61 @@
+"""What all stores of genotypes have in common: people times variants, some of them chosen."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.sources.base import Ids
+from primo.sources.people import People
+from primo.variants import Variants
+
+__all__ = ["VariantColumns"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class VariantColumns(ABC):
+    """Columns that count alleles; a row is a person, or one of the two haplotypes of a person.
+
+    Rows 2i and 2i + 1 are the haplotypes of person i.
+    """
+
+    samples: int  # people in the store
+    variants: Variants
+    places: NDArray[Any]  # where the variants are stored
+
+    @property
+    def rows_per_person(self) -> int:
+        """Two for haplotypes."""
+        return 2 if self.variants.haplotypes else 1
+
+    @property
+    def n(self) -> int:
+        """Number of rows: people, or twice as many haplotypes."""
+        return self.samples * self.rows_per_person
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the variants."""
+        return self.variants.names
+
+    def __repr__(self) -> str:
+        """Show the schema only."""
+        return f"<{type(self).__name__} n={self.n} variants={len(self.variants)} (private)>"
+
+    @abstractmethod
+    def people(self) -> People:
+        """Read who the people are."""
+
+    def ids(self) -> Ids:
+        """Return whose row each row is, with families where individual ids are not unique."""
+        return np.repeat(self.people().labels, self.rows_per_person)
+
+    def select(self, places: Sequence[int] | NDArray[np.intp]) -> Self:
+        """Return some of the variants."""
+        places = np.asarray(places, dtype=np.intp)
+        return replace(self, variants=self.variants.select(places), places=self.places[places])
