@@ -160,6 +160,9 @@ def test_it_stands_aside_and_touches_nothing():
     how = {"centre": None, "factor": np.float64(1), "edge": np.inf, "fill": False}
     assert kernels.fused(np.ones((2, 3), dtype=np.uint64), out, **how) is None
     assert kernels.fused(np.asfortranarray(np.ones((2, 3))), out, **how) is None
+    assert kernels.fused(np.ones((2, 2)), out, **how) is None
+    assert kernels.fused(np.ones((3, 3)), out, **how) is None
+    assert kernels.fused(np.ones((2, 3)), out, **how | {"centre": np.ones(2)}) is None
     assert (out == 7).all()
 
 

@@ -209,6 +209,22 @@ def test_a_source_with_another_number_of_rows_is_refused():
         fold(short, plan_for(x, y))
 
 
+@pytest.mark.parametrize("columns", [slice(0, 3), slice(0, 1)])
+@pytest.mark.parametrize("table", ["features", "outcomes"])
+def test_a_block_of_another_width_is_refused(table, columns):
+    x, y = cohort(n=10, l=4)
+    plan, given = plan_for(x, y), {"features": x, "outcomes": y}
+
+    class Narrow(ArraySource):
+        def blocks(self, rows):
+            yield Block(**given | {table: given[table][:, columns]})
+
+    names = source(x, y)
+    narrow = Narrow(**given, feature_names=names.feature_names, outcome_names=names.outcome_names)
+    with pytest.raises(InputError, match="wrong size"):
+        fold(narrow, plan)
+
+
 def test_moments_of_parts_add_up():
     x, y = cohort(n=100)
     whole, plan = source(x, y), plan_for(x, y)

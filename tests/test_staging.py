@@ -132,6 +132,7 @@ def test_same_rows_same_noise_and_other_rows_other_noise(tmp_path):
         make_release(rows, plan_of(), bits=RandomBits.seeded(1), workers=1).association
         for rows in (source(), neighbour)
     ]
+    (partial_of(tmp_path / "out") / "drawn").unlink()  # which would refuse a second draw
     cancelled = (drawn(neighbour) - first) - (exact[1] - exact[0])
     assert np.abs(cancelled).min() > 1e-6 * plan_of().association_sigma
 
@@ -348,3 +349,38 @@ def test_the_secret_is_overwritten(tmp_path, monkeypatch):
     os.link(secret, twin)
     staging.discard()
     assert twin.read_bytes() == bytes(32)
+
+
+def test_a_crash_while_the_secret_is_destroyed_leaves_no_known_secret(tmp_path, monkeypatch):
+    """Zeros in the place of the secret would be noise that everybody can compute."""
+    out = tmp_path / "out"
+    staging = begin(out)
+    overwrite = staging_module._overwrite
+
+    def crash(path, content):
+        overwrite(path, content)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(staging_module, "_overwrite", crash)
+        with pytest.raises(KeyboardInterrupt):
+            staging.discard()
+    staging.close()
+    with Staging.resume(out) as again, pytest.raises(primo.PrivacyError, match="destroyed"):
+        again.bits()
+    (partial_of(out) / "secret").write_bytes(bytes(32))
+    with Staging.resume(out) as again, pytest.raises(primo.PrivacyError, match="destroyed"):
+        again.bits()
+
+
+def test_one_charge_draws_for_one_set_of_rows_only(tmp_path):
+    """Also if the first release was published, moved away, and the files changed in between."""
+    out = tmp_path / "out"
+    with begin(out) as staging:
+        first = make_release(source(), plan_of(), bits=staging.bits())
+    with Staging.resume(out) as again, pytest.raises(primo.PrivacyError, match="drawn before"):
+        make_release(source(1), plan_of(), bits=again.bits())
+    with Staging.resume(out) as again:
+        second = make_release(source(), plan_of(), bits=again.bits())
+    np.testing.assert_array_equal(first.association, second.association)
+    assert stat.S_IMODE((partial_of(out) / "drawn").stat().st_mode) == 0o600

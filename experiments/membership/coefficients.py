@@ -25,8 +25,8 @@ _LARGEST_LEVERAGE = 0.95
 
 def least_squares(people: People) -> Matrix:
     """Return exact coefficients (d + 1, l) of all outcomes, the intercept last."""
-    found: Matrix = np.linalg.lstsq(_design(people.features), people.outcomes, rcond=None)[0]
-    return found
+    found = np.linalg.lstsq(_design(people.features), people.outcomes, rcond=None)[0]
+    return np.asarray(found, dtype=np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)

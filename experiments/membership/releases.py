@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from experiments.membership.people import People, Split
-from primo.moments import Moments, fold
+from primo.moments import fold
 from primo.noise import RandomBits
 from primo.pipeline import make_release
 from primo.planner import make_plan
@@ -84,11 +84,12 @@ def publish(members: People, plan: Plan, seed: int) -> Release:
 
 def exact_sums(people: People, plan: Plan) -> Published:
     """Return exact moments of people, as an attacker who knows their rows computes them."""
-    moments: Moments = fold(_source(people), plan, workers=1)
+    moments = fold(_source(people), plan, workers=1)
     return Published(
-        covariance=moments.covariance * plan.feature_step**2,
-        association=moments.association * (plan.feature_step * plan.outcome_step),
-        outcome=moments.outcome * plan.outcome_step**2,
+        covariance=moments.covariance.astype(np.float64) * plan.feature_step**2,
+        association=moments.association.astype(np.float64)
+        * (plan.feature_step * plan.outcome_step),
+        outcome=moments.outcome.astype(np.float64) * plan.outcome_step**2,
     )
 
 
@@ -105,8 +106,7 @@ def _source(people: People) -> ArraySource:
 class View:
     """People as the release counts them, clipped and rounded, with the inner products of Φ.
 
-    Without outcomes only the covariance is looked at: all that an attacker who knows no outcome can
-    compare with.
+    Without outcomes only the covariance is looked at, the one block that genotypes alone add to.
     """
 
     plan: Plan
@@ -126,38 +126,27 @@ class View:
         y *= plan.outcome_step
         return cls(plan=plan, x=x, y=y)
 
-    def one(self, i: int) -> View:
-        """Return person i."""
-        return View(
-            plan=self.plan, x=self.x[i : i + 1], y=None if self.y is None else self.y[i : i + 1]
-        )
-
     def products(self, other: View) -> Matrix:
         """Return ⟨Φ(a), Φ(b)⟩ for everyone here and everyone in `other`."""
+        return self._inner(other, "ij,kj->ik")
+
+    def paired(self, other: View) -> Matrix:
+        """Return ⟨Φ(a), Φ(b)⟩ for everyone here and the one in the same place in `other`."""
+        return self._inner(other, "ij,ij->i")
+
+    def _inner(self, other: View, sums: str) -> Matrix:
         plan = self.plan
-        features = self.x @ other.x.T
-        total: Matrix = (features / plan.covariance_sigma) ** 2
+        features: Matrix = np.einsum(sums, self.x, other.x, optimize=True)
+        total = (features / plan.covariance_sigma) ** 2
         if self.y is None or other.y is None:
             return total
-        outcomes = self.y @ other.y.T
+        outcomes: Matrix = np.einsum(sums, self.y, other.y, optimize=True)
         total += features * outcomes / plan.association_sigma**2
         if plan.full_outcome_moments:
-            total += (outcomes / plan.outcome_sigma) ** 2
+            squares: Matrix = outcomes**2
         else:
-            total += (self.y**2) @ (other.y**2).T / plan.outcome_sigma**2
-        return total
-
-    def squares(self) -> Matrix:
-        """Return ⟨Φ(a), Φ(a)⟩ for everyone here."""
-        plan = self.plan
-        features = (self.x**2).sum(axis=1)
-        total: Matrix = (features / plan.covariance_sigma) ** 2
-        if self.y is None:
-            return total
-        outcomes = (self.y**2).sum(axis=1)
-        total += features * outcomes / plan.association_sigma**2
-        moments = outcomes**2 if plan.full_outcome_moments else (self.y**4).sum(axis=1)
-        return np.asarray(total + moments / plan.outcome_sigma**2)
+            squares = np.einsum(sums, self.y**2, other.y**2, optimize=True)
+        return total + squares / plan.outcome_sigma**2
 
     def against(self, seen: Published) -> Matrix:
         """Return ⟨Φ(a), M⟩ for everyone here."""
@@ -181,13 +170,12 @@ def knowing_everybody_else(rest: Published, inside: View, outside: View) -> Matr
 
     The attacker knows every other member's row, and that the last row is one of two. The release less
     the moments of everybody else is Φ(inside) + N, and the ratio of the two Gaussian likelihoods is
-    ⟨Φ(inside) - Φ(outside), N⟩ + ½‖Φ(inside) - Φ(outside)‖². By Neyman and Pearson no attack on the pair is
-    better. `rest` is N, the release less the moments of all members, so that one serves many pairs. A
-    suspect who is outside scores the opposite.
+    ⟨Φ(inside) - Φ(outside), N⟩ + ½‖Φ(inside) - Φ(outside)‖². By Neyman and Pearson no attack on the
+    pair is better. `rest` is N, the release less the moments of all members, so that one serves many
+    pairs. A suspect who is outside scores the opposite.
     """
-    crossed = np.array([inside.one(i).products(outside.one(i))[0, 0] for i in range(len(inside.x))])
-    distance = inside.squares() + outside.squares() - 2 * crossed
-    return np.asarray(inside.against(rest) - outside.against(rest) + 0.5 * distance)
+    distance = inside.paired(inside) + outside.paired(outside) - 2 * inside.paired(outside)
+    return inside.against(rest) - outside.against(rest) + 0.5 * distance
 
 
 def knowing_panel(seen: Published, candidates: View, panel: View) -> Matrix:
@@ -212,6 +200,6 @@ def knowing_panel(seen: Published, candidates: View, panel: View) -> Matrix:
     gamma = rows / (n * (1 + n / rows))
     factor = cho_factor(gram + gamma * np.eye(rows))
     moved = own_shift - cross @ cho_solve(factor, panel_shift)
-    size = candidates.squares() - 2 * own + grand
+    size = candidates.paired(candidates) - 2 * own + grand
     size -= np.einsum("ij,ji->i", cross, cho_solve(factor, cross.T))
     return np.asarray(moved - 0.5 * size)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from primo.errors import PrivacyError
+from primo.errors import InputError, PrivacyError
 from primo.fitting import Account, Engine, prepare_extension, release_rows
 from primo.intake import column_names, labels, numeric, random_bits, same_rows, threads
 from primo.noise import check_backend
 from primo.privacy.protection import Protection
 from primo.release import Release, expect_release
 from primo.sources.arrays import ArraySource
+from primo.sources.base import Source, is_source
 
 __all__ = ["extend"]
 
@@ -18,7 +19,7 @@ __all__ = ["extend"]
 def extend(
     release: Release,
     X: Any,
-    Y: Any,
+    Y: Any = None,
     *,
     epsilon: float,
     delta: float,
@@ -38,9 +39,11 @@ def extend(
     release
         The earlier release, as fitted or loaded.
     X
-        The features of the same rows in the same order, columns as before.
+        The features of the same rows in the same order, columns as before; or a source with these
+        features and the new outcomes. With a ledger give a source if the first release was made from
+        one: people are recognised by their ids, or by their features where there are no ids.
     Y
-        The new outcomes, (n, l) or (n,).
+        The new outcomes, (n, l) or (n,), unless X is a source.
     epsilon, delta
         What the new outcomes may spend; only their association is paid for.
     outcome_bounds
@@ -67,19 +70,7 @@ def extend(
         raise PrivacyError(
             f"protection={protection!r} was asked for, but the release to extend has {str(kept)!r}"
         )
-    features, outcomes = numeric(X, "features"), numeric(Y, "outcomes")
-    if outcomes.ndim == 1:
-        outcomes = outcomes.reshape(-1, 1)
-    same_rows(len(features), len(outcomes), X, Y)
-    names = column_names(X)
-    if names is None and features.ndim == 2 and features.shape[1] == len(release.feature_names):
-        names = list(release.feature_names)
-    source = ArraySource(
-        features=features,
-        outcomes=outcomes,
-        feature_names=labels(names, "x", features.shape[-1]),
-        outcome_names=_outcome_names(release, column_names(Y), outcomes.shape[1]),
-    )
+    source = _source(release, X, Y)
     prepared = prepare_extension(
         release, source, epsilon=epsilon, delta=delta, outcome_bounds=outcome_bounds
     )
@@ -91,6 +82,27 @@ def extend(
             backend=backend, workers=threads(n_jobs), client=client, show_progress=verbose
         ),
         account=account,
+    )
+
+
+def _source(release: Release, X: Any, Y: Any) -> Source:
+    """Return what was given as a source; arrays without names get those of the release."""
+    if is_source(X):
+        if Y is not None:
+            raise InputError("a source holds the new outcomes too: extend(release, source, ...)")
+        return X
+    features, outcomes = numeric(X, "features"), numeric(Y, "outcomes")
+    if outcomes.ndim == 1:
+        outcomes = outcomes.reshape(-1, 1)
+    same_rows(len(features), len(outcomes), X, Y)
+    names = column_names(X)
+    if names is None and features.ndim == 2 and features.shape[1] == len(release.feature_names):
+        names = list(release.feature_names)
+    return ArraySource(
+        features=features,
+        outcomes=outcomes,
+        feature_names=labels(names, "x", features.shape[-1]),
+        outcome_names=_outcome_names(release, column_names(Y), outcomes.shape[1]),
     )
 
 

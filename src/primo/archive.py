@@ -18,7 +18,7 @@ from primo.errors import InputError
 from primo.grid import Grid
 from primo.mechanisms.projection import Projected
 from primo.plans import CovarianceOrigin, Plan
-from primo.privacy.budget import Budget
+from primo.privacy.budget import Budget, is_whole
 from primo.privacy.protection import Protection
 from primo.privacy.sensitivity import joint_distance
 from primo.release import Release, expect_release
@@ -96,6 +96,7 @@ def read_release(file: BinaryIO, name: str) -> Release:
         KeyError,
         AttributeError,
         MemoryError,
+        RecursionError,
         zipfile.BadZipFile,
     ):
         raise InputError(
@@ -161,6 +162,8 @@ def _check(release: Release) -> None:
         "association": (plan.width, plan.l),
         "outcome_moments": outcome,
     }
+    if not (is_whole(plan.rows_per_person) and plan.rows_per_person >= 1):
+        raise ValueError("the plan is not one that primo makes")
     if plan.missing not in ("error", "centre") or not 1 <= (plan.sampled or 1) <= plan.n:
         raise ValueError("the plan is not one that primo makes")
     grid = plan.grid

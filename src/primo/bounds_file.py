@@ -59,14 +59,17 @@ def read_bounds_file(path: str | os.PathLike[str]) -> dict[str, Any]:
             table = tomllib.load(file)
     except OSError as error:
         raise InputError(f"bounds file {str(path)!r}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of a number too long
         raise InputError(f"bounds file {str(path)!r} is not TOML: {error}") from None
     _only(table, _BLOCKS, str(path))
     for block, spec in table.items():
         if not isinstance(spec, dict):
             raise InputError(f"{path}: {block} must be a section, [{block}]")
         _only(spec, (*_KEYS, "norm", "columns"), f"{path}, [{block}]")
-        for name, column in spec.get("columns", {}).items():
+        columns = spec.get("columns", {})
+        if not isinstance(columns, dict):
+            raise InputError(f"{path}: columns must be sections, [{block}.columns.NAME]")
+        for name, column in columns.items():
             where = f"{path}, [{block}.columns.{name}]"
             if not isinstance(column, dict):
                 raise InputError(f"{where} must be a section with lower and upper")

@@ -18,7 +18,7 @@ from primo.fitting import Account, Engine, Settings, prepare, release_rows
 from primo.intake import column_names, labels, numeric, random_bits, same_rows, threads
 from primo.noise import check_backend
 from primo.sources.arrays import ArraySource
-from primo.sources.base import Source
+from primo.sources.base import Source, is_source
 
 __all__ = ["PrimoRegressor"]
 
@@ -214,7 +214,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _source(self, X: Any, y: Any) -> tuple[Source, bool]:
         """Return what was given as a source, and whether the outcomes are one-dimensional."""
-        if hasattr(X, "blocks") and hasattr(X, "outcome_names"):
+        if is_source(X):
             if y is not None:
                 raise InputError("a source holds the outcomes too: fit(source), without y")
             self.feature_names_in_ = np.asarray(X.feature_names, dtype=object)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from primo.bounds import Bounds, as_bounds
+from primo.errors import PrivacyError
 from primo.extension import as_extension, check_bits, plan_of_extension
 from primo.intake import reference_covariance
 from primo.noise import RandomBits
@@ -122,6 +123,8 @@ def prepare_extension(
         delta=delta,
         outcome_bounds=_bounds(outcome_bounds, "outcome", source, private),
     )
+    rows_per_person = max(plan.rows_per_person, getattr(source, "rows_per_person", 1))
+    plan = replace(plan, rows_per_person=rows_per_person)
     covariance = earlier.covariance if len(earlier.covariance) else None
     return Prepared(plan=plan, covariance=covariance, earlier=earlier)
 
@@ -143,10 +146,16 @@ def release_rows(
     engine = engine or Engine()
     if prepared.earlier is not None:
         check_bits(prepared.earlier, bits)
+    release_id = release_id or new_release_id()
+    if account is not None and not bits.unbound and account.ledger.find(release_id) is not None:
+        raise PrivacyError(
+            f"release {release_id!r} is in the ledger already. Only a staged release can be made again "
+            "under the same id, with the same noise; leave release_id out"
+        )
     # A cluster that cannot be reached is found out before anything is charged.
     with nullcontext() if engine.client is None else _client(engine.client) as client:
         if account is not None:
-            account.pay(source, prepared.plan, release_id or new_release_id())
+            account.pay(source, prepared.plan, release_id)
         release = make_release(
             source,
             prepared.plan,

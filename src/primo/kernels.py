@@ -26,9 +26,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _TYPES = tuple(np.dtype(name) for name in ("float64", "float32", "int8"))
 _LARGEST = float(np.finfo(np.float64).max)
-_FAR = (
-    2.0**500
-)  # in steps; rows that reach beyond are left to NumPy, and squares of this are finite
+
+#: In steps: rows that reach further are left to NumPy. Its square is finite.
+_FAR = 2.0**500
 
 
 def fused(
@@ -44,16 +44,19 @@ def fused(
 
     Without a centre, `factor` is one number and nothing is cut. A value that is not finite becomes 0 if
     `fill`. Else it gives its row the length infinity, as does being very far out. Returns None if there
-    is no kernel for the type or the layout of the rows, and leaves `out` alone.
+    is no kernel for the type, shape or layout of the rows, and leaves `out` alone.
     Cost: one pass, during which other threads run; a second when a machine first compiles it.
     """
+    # Compiled code checks no index, so what it assumes is checked here.
+    width = rows.shape[1]
+    fits = rows.shape == out.shape and (centre is None or centre.shape == factor.shape == (width,))
     read, written = _stretch(rows), _stretch(out)
-    if rows.dtype not in _TYPES or read is None or written is None:
+    if rows.dtype not in _TYPES or out.dtype != np.float64 or not fits or not read or not written:
         return None
     read[0].flags.writeable = False  # one type, and so one compilation, for rows of both kinds
     lengths = np.empty(len(rows))
     if centre is None:
-        _scale_rows(*read, float(factor), fill, *written, rows.shape[1], lengths)
+        _scale_rows(*read, float(factor), fill, *written, width, lengths)
     else:
         _centre_rows(*read, centre, factor, edge, fill, *written, lengths)
     return lengths
@@ -61,6 +64,8 @@ def fused(
 
 def write_signs(x: Matrix, unit: int, out: NDArray[np.float32]) -> bool:
     """Write the signs of `x`, both of them contiguous, and return whether `x` is `unit` times them."""
+    if x.shape != out.shape or not (x.flags.c_contiguous and out.flags.c_contiguous):
+        return False
     return bool(_write_signs(x.reshape(-1), float(unit), out.reshape(-1)))
 
 

@@ -119,7 +119,7 @@ def fold(
 
     done = 0
     # One BLAS thread per worker: blocks are the unit of parallel work.
-    with blas_threads(1 if workers > 1 else None):
+    with blas_threads(1):
         for count in _in_order(work, placed(), workers):
             done += count
             if progress is not None:
@@ -186,8 +186,8 @@ class _Accumulator:
         self._totals = [np.zeros(shape, dtype=np.int64) for shape in shapes]
 
     def add(self, block: Block, chosen: NDArray[np.bool_] | None) -> int:
-        m = len(block.features)
-        if m > self.rows or len(block.outcomes) != m:
+        m, shapes = len(block.features), (block.features.shape, block.outcomes.shape)
+        if m > self.rows or shapes != ((m, self.plan.d), (m, self.plan.l)):
             raise InputError("a source gave a block of the wrong size")
         x, y = self._x[:m], self._y[:m]
         self._features(block.features, x)

@@ -27,7 +27,7 @@ __all__ = ["PublicFeatures", "Release", "expect_release"]
 Matrix = NDArray[np.float64]
 
 #: Work (d³ + 150·d·l, in about nanoseconds) up to which the fit is part of what a release shows.
-_QUICK = 1e9
+_QUICK = 5e8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

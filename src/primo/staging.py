@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import datetime
 import fcntl
+import hmac
 import json
 import os
 import secrets
@@ -34,7 +35,7 @@ from typing import Any, Self
 from primo.atomic import flush, refuse_existing, whole_file, writing
 from primo.bundle import read_bundle, write_bundle
 from primo.bundle.write import check_release_id, new_release_id
-from primo.errors import InputError, PrivacyError
+from primo.errors import InputError, PrimoError, PrivacyError
 from primo.noise import RandomBits
 from primo.plans import Plan
 from primo.release import Release
@@ -204,13 +205,31 @@ class Staging:
             secret = (self.folder / "secret").read_bytes()
         except FileNotFoundError:
             secret = b""
-        if len(secret) != _SECRET_BYTES:
+        if len(secret) != _SECRET_BYTES or not any(secret):
             raise PrivacyError(
                 f"the secret of release {self.release_id} was destroyed, as it is once the release is "
                 f"published; it cannot be drawn again. If {str(self.out)!r} is gone, it is lost: "
                 f"remove {str(self.folder)!r} and pay for a new release"
             )
-        return RandomBits.sealed(secret)
+        return RandomBits.sealed(secret, commit=lambda digest: self._commit(secret, digest))
+
+    def _commit(self, secret: bytes, digest: bytes) -> None:
+        """Note what the noise is drawn for, before it is; refuse to draw it for anything else, ever.
+
+        So one charge gives one release, even if an earlier attempt was published and then moved away.
+        What is noted is keyed: the folder alone tells nothing of the moments.
+        """
+        place = self.folder / "drawn"
+        mark = hmac.digest(secret, b"primo.staging/drawn:" + digest, "sha256").hex()
+        if not place.exists():
+            with whole_file(place, private=True) as part:
+                part.write_text(mark, encoding="ascii")
+        elif not hmac.compare_digest(place.read_text(encoding="ascii"), mark):
+            raise PrivacyError(
+                f"release {self.release_id} was drawn before, and from other rows, columns or options "
+                "than these: a second draw would be a second release for one charge. Resume it with "
+                f"the data as they were, or remove {str(self.folder)!r} and pay for a new release"
+            )
 
     def write(
         self,
@@ -310,8 +329,11 @@ def _remove(folder: Path) -> None:
     """Destroy the secret, then the job, then the lock: whatever a crash leaves can be told apart."""
     secret = folder / "secret"
     if secret.exists():
-        _overwrite(secret, bytes(_SECRET_BYTES))
-        secret.unlink()
+        # Under another name first: a crash must not leave a secret in place that is all zeros.
+        gone = secret.rename(folder / "destroyed")
+        flush(folder)
+        _overwrite(gone, bytes(_SECRET_BYTES))
+        gone.unlink()
         flush(folder)
     last = ("job.json", "lock")
     others = [entry.name for entry in folder.iterdir() if entry.name not in last]
@@ -337,7 +359,12 @@ def _read_job(path: Path) -> dict[str, Any]:
         job: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if job["format"] != _FORMAT:
             raise ValueError("another format")
-    except (OSError, ValueError, KeyError, TypeError):
+        if not all(isinstance(job[name], str) for name in ("config", "primo", "plan_digest")):
+            raise TypeError("not text")
+        check_release_id(job["release_id"])
+        datetime.date.fromisoformat(job["created"])
+        dict(job["charge"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, PrimoError):
         raise InputError(f"{str(path)!r} is damaged or of another version") from None
     return job
 

@@ -106,13 +106,17 @@ class Fuzz:
                 warnings.simplefilter("ignore")
                 yield
         except PrimoError as error:
-            shown = "".join(traceback.format_exception(error))
-            assert str(error).strip(), "an error without a message"
-            for word in forbidden:
-                assert word not in shown, f"{word!r} leaked:\n{shown}"
+            refused = error
+        else:
+            refused = None
         finally:
             signal.alarm(0)
             signal.signal(signal.SIGALRM, previous)
+        if refused is not None:
+            shown = "".join(traceback.format_exception(refused))
+            assert str(refused).strip(), "an error without a message"
+            for word in forbidden:
+                assert word not in shown, f"{word!r} leaked:\n{shown}"
 
     @staticmethod
     @contextmanager

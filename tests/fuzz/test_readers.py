@@ -12,17 +12,16 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from primo.sources.npy import open_npy
-from primo.sources.people import read_fam, read_list_of_people, read_psam
 from primo.sources.pgen import open_pgen
-from primo.sources.phenotypes import open_covariates, open_phenotypes, people_of
+from primo.sources.phenotypes import open_phenotypes
 from primo.sources.plink import open_bed
 from primo.sources.tables import open_table
 from primo.sources.vcf import open_vcf
-from primo.sources.zarr import open_vcf_zarr, open_zarr
+from primo.sources.zarr import VcfZarrColumns, ZarrColumns, open_vcf_zarr, open_zarr
 
 PEOPLE, COLUMNS = 13, 5
 PROFILE = settings(settings.get_profile("fuzz"))
@@ -199,15 +198,11 @@ def vcf_zarr(folder):
         group.create_array(name, data=values)
 
 
-def people_file(folder):
-    (folder / "cohort.fam").write_text(
-        "".join(f"f{i} {who} 0 0 1 -9\n" for i, who in enumerate(WHO))
-    )
-
-
 def read(columns):
-    """Walk all rows and the ids; refuse the absurd before memory is asked for it."""
-    assert columns.n < 10**6, "a small file announces a huge number of rows"
+    """Walk all rows and the ids."""
+    if type(columns) in (ZarrColumns, VcfZarrColumns):  # an absent chunk is a chunk of zeros there
+        assume(columns.n < 10**4)
+    assert columns.n < 10**5, "a small file announces a huge number of rows"
     assert "private" in repr(columns)
     ids = columns.ids()
     assert ids is None or len(ids) == columns.n
@@ -227,6 +222,9 @@ def read_backwards(columns):
 def bed_oracle(folder):
     from bed_reader import open_bed as other
 
+    lines = (folder / "cohort.fam").read_bytes().removesuffix(b"\n").split(b"\n")
+    if not all(line.strip() for line in lines):
+        return None  # PLINK passes over empty lines and bed-reader counts them
     try:
         with other(folder / "cohort.bed", num_threads=1) as file:
             return file.read(dtype="float64")
@@ -245,7 +243,8 @@ def csv_oracle(folder):
     cut = "\t" if ".tsv" in path.name else ","
     try:
         text = content.decode("utf-8-sig")
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=cut) if row]
+        lines = io.StringIO(text, newline="")
+        rows = [row for row in csv.reader(lines, delimiter=cut, strict=True) if row]
         keep = [i for i, name in enumerate(rows[0]) if name.strip() not in ("", "id")]
         return np.array([[_cell(row[i]) for i in keep] for row in rows[1:]])
     except (ValueError, csv.Error, IndexError):
@@ -262,8 +261,9 @@ def _cell(text):
 
 def phenotype_oracle(folder):
     try:
-        lines = (folder / "table.pheno").read_bytes().decode("utf-8-sig").split("\n")
-        rows = [line.split() for line in lines if line.strip(" \t\r")]
+        content = (folder / "table.pheno").read_bytes().removeprefix(b"\xef\xbb\xbf")
+        lines = [[cell.decode() for cell in line.split()] for line in content.split(b"\n")]
+        rows = [line for line in lines if line]
         keep = [i for i, name in enumerate(rows[0]) if name.lstrip("#") not in ("FID", "IID")]
         found = np.array([[_cell(row[i]) for i in keep] for row in rows[1:]])
     except (ValueError, IndexError):
@@ -278,7 +278,7 @@ def polars_oracle(folder):
         if path.suffix == ".parquet":
             frame = polars.read_parquet(path)
         else:
-            frame = polars.read_ipc(path, memory_map=False)
+            frame = polars.read_ipc(path.read_bytes())
         return frame.drop("id").cast(polars.Float64).fill_null(np.nan).to_numpy()
     except BaseException as error:  # a panic in Rust is a BaseException
         if isinstance(error, KeyboardInterrupt):

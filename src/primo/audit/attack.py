@@ -1,13 +1,14 @@
 """The attacks: worst-case neighbours, real releases of them, and the best test between the two.
 
-A release adds Gaussian noise to integer moments. Between two data sets whose moments differ by Δ the best
-test is the likelihood ratio, which is linear: the released numbers projected on Δ, each divided by
-its variance. Δ is computed in integers from the rows that the real program counted, never from a formula
-of `primo.privacy`; so a wrong formula shows.
+A release adds Gaussian noise to integer moments. Between two data sets whose moments differ by Δ the
+best test is the likelihood ratio, which is linear: the released numbers projected on Δ, each divided
+by its variance. Δ is computed in integers from the rows that the real program counted, never from a
+formula of `primo.privacy`; so a wrong formula shows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -50,7 +51,7 @@ class Attack(Protocol):
 
 def attack_on(setting: Setting) -> Attack:
     """Build the attack on the worst neighbours of a setting; their rows are made up."""
-    return GaussAttack(setting) if setting.sampled is None else SampledAttack(setting)
+    return GaussAttack(setting) if setting.sampled is None else SampledAttack.build(setting)
 
 
 class GaussAttack:
@@ -79,7 +80,7 @@ class GaussAttack:
     @property
     def distance(self) -> float:
         """How far apart the neighbours are in noise scales: the mu that they reach."""
-        return float(max(self.distances)) ** 0.5
+        return math.sqrt(max(self.distances))
 
     @property
     def law(self) -> Law:
@@ -134,10 +135,7 @@ class Part:
         rng = np.random.default_rng(0)  # the rows beside the canaries: any will do
         shapes = (plan.n - len(there), plan.d), (plan.n - len(there), plan.l)
         others = tuple(rng.normal(size=shape) for shape in shapes)
-        sources = (
-            _data_set(canaries, there, others),
-            _data_set(canaries, ~there, others),
-        )
+        sources = _data_set(canaries, there, others), _data_set(canaries, ~there, others)
         one, other = (fold(source, plan, workers=1) for source in sources)
         moved = [_moved(plan, canaries, j) for j in range(len(there))]
         units = NoiseUnits.of(plan)
@@ -175,65 +173,72 @@ def _moved(plan: Plan, canaries: tuple[Rows, Rows], j: int) -> NDArray[np.int64]
     return there - replaced
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SampledAttack:
     """One canary among rows that all equal its replacement, so that only the canary's draw shows.
 
     What a fit counts depends on its secret sample only through whether the canary is drawn, so two sets
     of moments for each side of the coin stand for all samples; the sample is drawn as a fit draws it.
-    The cosine of x and x′ is the one of eleven that shows most at the claimed noise.
     """
 
-    def __init__(self, setting: Setting) -> None:
-        (self.plan,) = setting.plans
-        self._sampled = self.plan.sampled or self.plan.n
-        cosines = [float(a) for a in np.linspace(0.0, 0.95, 11)]
-        self._choose(max(cosines, key=lambda a: self._choose(a).epsilon_at(setting.delta)))
+    plan: Plan
+    law: SampledLaw
+    sources: tuple[ArraySource, ArraySource]  # by the coin
+    moments: tuple[tuple[Moments, Moments], ...]  # by the coin, and by whether the canary is drawn
+    directions: tuple[Vector, Vector]  # of the covariance, and of the rest: unit lengths of noise
+    start: Vector  # the numbers without the canary, which are the same for all samples
 
-    def _choose(self, cosine: float) -> SampledLaw:
-        """Take the neighbours with this cosine; return the law of the attack on them."""
-        plan = self.plan
+    @classmethod
+    def build(cls, setting: Setting) -> SampledAttack:
+        """Take the cosine of x and x′, of eleven, that shows most at the claimed noise."""
+        (plan,) = setting.plans
+        attacks = [cls._at(plan, float(cosine)) for cosine in np.linspace(0.0, 0.95, 11)]
+        return max(attacks, key=lambda attack: attack.law.epsilon_at(setting.delta))
+
+    @classmethod
+    def _at(cls, plan: Plan, cosine: float) -> SampledAttack:
         canaries = canary_rows(plan, 1, cosine)
         others = tuple(np.repeat(block, plan.n - 1, axis=0) for block in canaries[1])
         there = np.array([True])
-        self.sources = _data_set(canaries, there, others), _data_set(canaries, ~there, others)
-        # A sample with the canary, the first row, and one without it.
-        last = np.arange(plan.n) >= plan.n - self._sampled
-        self.moments = [
-            [fold(source, plan, sample=drawn, workers=1) for drawn in (last, last[::-1])]
-            for source in self.sources
-        ]
-        self.start = before_noise(self.moments[1][0])  # without the canary all samples are alike
+        sources = _data_set(canaries, there, others), _data_set(canaries, ~there, others)
+        sampled = plan.sampled or plan.n
+        without = np.arange(plan.n) >= plan.n - sampled  # the canary is the first row
+        moments = tuple(
+            (
+                fold(source, plan, sample=without, workers=1),
+                fold(source, plan, sample=without[::-1], workers=1),
+            )
+            for source in sources
+        )
         delta = _moved(plan, canaries, 0)
         covariance = np.arange(len(delta)) < plan.width**2
         units = NoiseUnits.of(plan)
-        parts = [units.whitened(delta * covariance), units.whitened(delta * ~covariance)]
-        lengths = [float(np.sqrt(part @ delta)) for part in parts]
-        self.directions = [part / size for part, size in zip(parts, lengths, strict=True)]
-        self._law = SampledLaw(
-            rate=self._sampled / plan.n, covariance=lengths[0], rest=lengths[1]
+        first, second = units.whitened(delta * covariance), units.whitened(delta * ~covariance)
+        lengths = math.sqrt(first @ delta), math.sqrt(second @ delta)
+        return cls(
+            plan=plan,
+            law=SampledLaw(rate=sampled / plan.n, covariance=lengths[0], rest=lengths[1]),
+            sources=sources,
+            moments=moments,
+            directions=(first / lengths[0], second / lengths[1]),
+            start=before_noise(moments[1][0]).astype(np.float64),
         )
-        return self._law
-
-    @property
-    def law(self) -> Law:
-        """What the claimed noise allows this attack."""
-        return self._law
 
     @property
     def distance(self) -> float:
         """How far apart the neighbours are in noise scales if the canary was drawn."""
-        return float(np.hypot(self._law.covariance, self._law.rest))
+        return math.hypot(self.law.covariance, self.law.rest)
 
     def play(self, coin: bool, new_bits: NewBits) -> tuple[Vector, Flags]:
         """Fit once; return the score of the canary (above 0: "there"), and the truth."""
         moved = after_noise(self.release(coin, new_bits)) - self.start
-        score = self._law.score(*(float(direction @ moved) for direction in self.directions))
+        score = self.law.score(*(float(direction @ moved) for direction in self.directions))
         return np.array([score]), np.array([not coin])
 
     def release(self, coin: bool, new_bits: NewBits) -> Release:
         """Draw the sample and release, as `primo.pipeline.make_release` does."""
         bits = new_bits()
-        sample = bits.subset(self.plan.n, self._sampled, label="sample")
+        sample = bits.subset(self.plan.n, self.plan.sampled or self.plan.n, label="sample")
         source = self.sources[coin]
         return gauss.release(
             self.moments[coin][int(sample[0])],

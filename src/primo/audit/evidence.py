@@ -104,8 +104,8 @@ def one_run_p_value(
 ) -> float:
     """Bound the chance of so many right guesses in one run of an (ε, δ)-DP mechanism.
 
-    Steinke, Nasr and Jagielski (2023), theorem 5.2: each of `canaries` rows is one of two by a fair coin, and
-    the attack guesses `guesses` of the coins after seeing one release.
+    Steinke, Nasr and Jagielski (2023), theorem 5.2: each of `canaries` rows is one of two by a fair
+    coin, and the attack guesses `guesses` of the coins after seeing one release.
     """
     chance = float(expit(epsilon))
     tail = float(binom.sf(right - 1, guesses, chance))

@@ -9,9 +9,11 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from primo.audit.attack import Attack, attack_on
 from primo.audit.evidence import at_least, best_threshold, epsilon_at_least, mu_at_least
+from primo.audit.numbers import Vector
 from primo.audit.settings import Setting
 from primo.errors import InputError
 from primo.noise import RandomBits
@@ -64,8 +66,9 @@ class Audit:
 
     @property
     def violated(self) -> bool:
-        """Whether the statement is refuted."""
-        return max(self.lower, self.lower_raw) > self.stated
+        """Whether the statement is refuted: by guesses, or by rows that are further apart than mu."""
+        refuted = max(self.lower, self.lower_raw) > self.stated
+        return refuted or self.distance > self.stated_mu * (1 + 1e-9)
 
     @property
     def verdict(self) -> str:
@@ -107,7 +110,9 @@ def audit_release(
     Cost: a release a trial, about a millisecond.
     """
     if trials < 1 or not 0.5 < confidence < 1:
-        raise InputError(f"trials={trials!r} must be positive, confidence={confidence!r} in (0.5, 1)")
+        raise InputError(
+            f"trials={trials!r} must be positive, confidence={confidence!r} in (0.5, 1)"
+        )
     attack = attack_on(setting)
     coins = np.random.default_rng(seed).integers(2, size=trials, dtype=np.int8)
     new_bits = new_bits_from(seed)
@@ -119,8 +124,8 @@ def audit_release(
 def enough_canaries(mu: float, trials: int) -> int:
     """Return how many canaries a release needs for 85 % of ε to be proved, almost surely.
 
-    For a small mu, n guesses bound it to 2·3.09·√(π/2)/√n at 99.9 %, and 14 % of mu may be lost: 3000/mu²
-    guesses do on average, and four times as many with three standard errors to spare.
+    For a small mu, n guesses bound it to within 2·3.09·√(π/2)/√n at 99.9 %, and 14 % of mu may be lost:
+    3000/mu² guesses do on average, four times as many with three standard errors to spare.
     """
     needed = 12_000 / mu**2 / trials
     return 1 if needed <= 1 else min(2 * math.ceil(needed / 2), MOST_CANARIES)
@@ -135,7 +140,13 @@ def new_bits_from(seed: int | None) -> Callable[[], RandomBits]:
 
 
 def _judge(
-    setting: Setting, attack: Attack, scores: Any, truth: Any, *, releases: int, confidence: float
+    setting: Setting,
+    attack: Attack,
+    scores: Vector,
+    truth: NDArray[np.bool_],
+    *,
+    releases: int,
+    confidence: float,
 ) -> Audit:
     """Turn scores into bounds."""
     guesses, right = len(scores), int(((scores > 0) == truth).sum())

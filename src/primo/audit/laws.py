@@ -15,7 +15,7 @@ from primo.audit.evidence import gaussian_epsilon
 __all__ = ["GaussianLaw", "Law", "SampledLaw"]
 
 #: Standard deviations, and points, of the integral over the association's part of a score.
-_REACH, _POINTS = 10.0, 4001
+_REACH, _POINTS = 10.0, 2001
 
 
 class Law(Protocol):
@@ -111,7 +111,7 @@ class SampledLaw:
 
 def _crossing(decreasing: Callable[[float], float], low: float, high: float) -> float:
     """Return where a decreasing function changes its sign."""
-    for _ in range(50):
+    for _ in range(44):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if decreasing(middle) > 0 else (low, middle)
     return low

@@ -17,7 +17,15 @@ from primo.plans import Plan
 from primo.privacy.protection import Protection
 from primo.sources.arrays import ArraySource
 
-__all__ = ["FEATURE_NORM", "OUTCOME_NORM", "Rows", "Setting", "as_source", "canary_rows", "worst_cosine"]
+__all__ = [
+    "FEATURE_NORM",
+    "OUTCOME_NORM",
+    "Rows",
+    "Setting",
+    "as_source",
+    "canary_rows",
+    "worst_cosine",
+]
 
 Matrix = NDArray[np.float64]
 Rows = tuple[Matrix, Matrix]  # features and outcomes
@@ -155,14 +163,14 @@ def canary_rows(plan: Plan, canaries: int, cosine: float) -> tuple[Rows, Rows]:
     """Return the canaries' (features, outcomes) as they are and as they are replaced.
 
     Canary j has the features 2j and 2j+1 and the outcome j to itself. In its two features
-    x = b(cos θ, sin θ) and x′ = ±b(sin θ, cos θ): every cosine, and a difference of xxᵀ that is diagonal, so
-    that the paper's iid triangle of noise is attacked at its weakest too.
+    x = b(cos θ, sin θ) and x′ = ±b(sin θ, cos θ): every cosine, and a difference of xxᵀ that is
+    diagonal, so that the paper's iid triangle of noise is attacked at its weakest too.
     """
     square, constant = plan.features.norm**2, plan.constant**2
-    inner = max(-1.0, (cosine * (square + constant) - constant) / square)
+    inner = 1.0 if cosine == 1 else (cosine * (square + constant) - constant) / square
     theta = math.asin(min(1.0, abs(inner))) / 2
     own = plan.features.norm * np.array([math.cos(theta), math.sin(theta)])
-    other = math.copysign(1.0, inner) * own[::-1]
+    other = own if inner == 1 else math.copysign(1.0, inner) * own[::-1]
     j = np.arange(canaries)
     x, replaced = np.zeros((2, canaries, plan.d))
     for place in (0, 1):

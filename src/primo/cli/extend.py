@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from primo.bundle import Bundle, read_bundle
 from primo.cli.data import open_rows, outcome_bounds
 from primo.cli.options import (
     config_option,
@@ -18,9 +19,11 @@ from primo.cli.options import (
     out_options,
     used_config,
 )
+from primo.cli.output import say
 from primo.cli.publish import Request, preview, resumed_options, run
 from primo.errors import InputError
 from primo.fitting import prepare_extension
+from primo.ledger import open_ledger
 
 __all__ = ["extend"]
 
@@ -48,8 +51,6 @@ __all__ = ["extend"]
 @click.pass_context
 def extend(ctx: click.Context, /, **options: Any) -> None:
     """Release new outcomes of the same people; only their association is paid for."""
-    from primo.bundle import read_bundle
-
     config = ""
     if options["resume"]:
         options = resumed_options(ctx, options)
@@ -66,8 +67,27 @@ def extend(ctx: click.Context, /, **options: Any) -> None:
         delta=options["delta"],
         outcome_bounds=outcome_bounds(options, opened.source),
     )
+    _check_earlier(earlier, options)
     request = Request(options=options, opened=opened, prepared=prepared, config=config)
     if options["dry_run"]:
         preview(request)
     else:
         run(request)
+
+
+def _check_earlier(earlier: Bundle, options: dict[str, Any]) -> None:
+    """Refuse an earlier release that is not, to the byte, the one that the ledger knows."""
+    if options["ledger"] is None:
+        return
+    book = open_ledger(options["ledger"], readonly=True)
+    known = book.find(earlier.manifest["release_id"])
+    if known is None:
+        say(
+            f"Note: {earlier.path} is not in {book.where}; if it was paid for elsewhere, enter its cost "
+            "with `primo ledger note`, else it is not counted."
+        )
+    elif known.digest is not None and known.digest != earlier.digest:
+        raise InputError(
+            f"{earlier.path} is not what {book.where} has under release {known.release_id}: its digest "
+            "differs. Use an untouched copy"
+        )

@@ -50,7 +50,7 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> P
             settings = flattened(tomllib.load(file))
     except OSError as error:
         raise InputError(f"configuration {str(path)!r}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of a number too long
         raise InputError(f"configuration {str(path)!r} is not TOML: {error}") from None
     ctx.default_map = {**(ctx.default_map or {}), **checked(ctx.command, settings, str(path))}
     return path
@@ -81,9 +81,21 @@ def checked(command: click.Command, settings: dict[str, Any], where: str) -> dic
             raise InputError(f"{where}: {key!r} is not an option of `primo {command.name}`{hint}")
         # A switch may be written under its other name: no-intercept = true.
         parameter = next(p for p in command.params if p.name == known[name])
+        _check_kind(parameter, value, f"{where}: {key}")
         negative = f"--{name}" in parameter.secondary_opts
         found[known[name]] = (not value) if negative else value
     return found
+
+
+def _check_kind(parameter: click.Parameter, value: Any, where: str) -> None:
+    """Refuse values of which the command line knows no spelling."""
+    numeric = isinstance(parameter.type, click.types.FloatParamType | click.types.IntParamType)
+    kinds = (int, float) if numeric else bool if getattr(parameter, "is_flag", False) else str
+    many = parameter.multiple if isinstance(parameter, click.Option) else False
+    items = value if many and isinstance(value, list) else [value]
+    if not all(isinstance(item, kinds) and (not numeric or item is not True) for item in items):
+        wanted = "a number" if numeric else "true or false" if kinds is bool else "text in quotes"
+        raise InputError(f"{where} must be {wanted}" + (", or a list of such" if many else ""))
 
 
 #: Options about this call rather than about the release: not kept with it.

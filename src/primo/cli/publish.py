@@ -158,7 +158,7 @@ def resumed_options(ctx: click.Context, options: dict[str, Any]) -> dict[str, An
     if options["out"] is None:
         raise InputError("--resume needs --out: the release that was interrupted")
     with Staging.resume(options["out"]) as staging:
-        kept = tomllib.loads(staging.config)
+        kept = _read_kept(staging.config)
     settings = checked(ctx.command, kept, "the interrupted run")
     anew = {"out", "resume", "json_", "ledger", "ledger_key", "user", "threads", "workers"}
     anew |= {"scheduler", "missing"}
@@ -175,6 +175,14 @@ def resumed_options(ctx: click.Context, options: dict[str, Any]) -> dict[str, An
             if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
                 options[name] = params[name].type_cast_value(ctx, value)
     return options
+
+
+def _read_kept(config: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(config)
+    except (ValueError, RecursionError):
+        pass
+    raise InputError("the configuration of the interrupted run is damaged; it cannot be resumed")
 
 
 def _finished(request: Request, bundle: Bundle) -> None:

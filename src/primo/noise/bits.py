@@ -8,6 +8,7 @@ import operator
 import os
 import secrets
 import threading
+from collections.abc import Callable
 from typing import NoReturn, Self
 
 import numpy as np
@@ -41,12 +42,13 @@ class RandomBits:
     noise, and an attempt at anything else draws other noise. `primo.sealing` proves what that gives.
     """
 
-    __slots__ = ("_key", "_kind", "_lock", "_pid", "_secret", "_used")
+    __slots__ = ("_commit", "_key", "_kind", "_lock", "_pid", "_secret", "_used")
 
     def __init__(self, key: bytes, *, kind: str) -> None:
         self._key = key
         self._kind = kind  # "fresh", "reproducible", "sealed" or "bound"
         self._secret: bytes | None = None  # of sealed bits, until they are bound
+        self._commit: Callable[[bytes], None] | None = None
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._used: set[str] = set()
@@ -64,17 +66,19 @@ class RandomBits:
         return cls(key, kind="reproducible")
 
     @classmethod
-    def sealed(cls, secret: bytes) -> Self:
+    def sealed(cls, secret: bytes, *, commit: Callable[[bytes], None] | None = None) -> Self:
         """Derive the key from a secret of 32 random bytes and from what will be released.
 
-        No noise can be drawn before `bound`. The secret is to be destroyed once the release is
-        published: with it, the release protects nobody.
+        No noise can be drawn before `bound`, which calls `commit` with the digest first: it may note it
+        on disk, and refuse another one than it noted before, by raising an error. The secret is to be
+        destroyed once the release is published: with it, the release protects nobody.
         """
         if len(secret) != _KEY_BYTES:
             raise InputError(f"the secret of a release has {_KEY_BYTES} bytes, not {len(secret)}")
         # A sample is drawn before the rows are read, so it can depend on the secret alone.
         bits = cls(_derived(secret, b"sample"), kind="sealed")
         bits._secret = secret
+        bits._commit = commit
         return bits
 
     def bound(self, digest: bytes) -> RandomBits:
@@ -88,6 +92,8 @@ class RandomBits:
             secret, self._secret = self._secret, None
         if secret is None:
             raise PrivacyError("these random bits were bound to a release already")
+        if self._commit is not None:
+            self._commit(digest)
         return RandomBits(_derived(secret, b"noise:" + digest), kind="bound")
 
     @property

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Block", "Columns", "Ids", "Rows", "Source"]
+__all__ = ["Block", "Columns", "Ids", "Rows", "Source", "is_source"]
 
 #: Which stored rows to read, in which order; a range where that says it, because it takes no memory.
 Rows = range | NDArray[np.intp]
@@ -100,3 +100,8 @@ class Source(Protocol):
     def part(self, start: int, stop: int) -> Self:
         """Return the rows `start` to `stop` as a source of their own, without reading them."""
         ...
+
+
+def is_source(value: Any) -> TypeGuard[Source]:
+    """Whether a user handed over a source rather than an array or a frame."""
+    return hasattr(value, "blocks") and hasattr(value, "outcome_names")

@@ -7,6 +7,7 @@ choice of variants by them leaks as well. Nothing here looks at the cohort.
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -97,9 +98,13 @@ def read_frequencies(path: str | PathLike[str]) -> Frequencies:
     """
     where = Path(path)
     try:
-        with gzip.open(where, "rt") if where.suffix == ".gz" else where.open() as file:
+        with (
+            gzip.open(where, "rt", encoding="utf-8")
+            if where.suffix == ".gz"
+            else where.open(encoding="utf-8")
+        ) as file:
             lines = [line.split() for line in file if line.strip() and not line.startswith("##")]
-    except (OSError, EOFError, UnicodeDecodeError):
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error):
         raise InputError(f"cannot read the frequency file {where}") from None
     if not lines:
         raise InputError(f"the frequency file {where} is empty")

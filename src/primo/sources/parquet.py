@@ -210,8 +210,12 @@ class GroupedFile:
             lambda: self.reader(self.path, names, group, large),
             lambda _: _broken(self.path, "a whole"),
         )
+        missing = int(self.starts[group + 1] - self.starts[group])
         for batch in walk:
+            missing -= len(batch)
             yield batch.select(list(names))
+        if missing:
+            raise _broken(self.path, "a whole")
         # Arrow keeps what it freed; over many groups and slabs that adds up.
         library().default_memory_pool().release_unused()
 
@@ -228,7 +232,7 @@ def _parquet_batches(path: Path, names: Sequence[str], group: int, large: bool) 
 def _mapped_batches(path: Path, names: Sequence[str], group: int, _: bool) -> Iterator[Any]:
     pa = library()
     with pa.memory_map(str(path)) as file:  # and unmapped before the next group
-        yield pa.ipc.open_file(file).get_batch(group)
+        yield _sound(pa.ipc.open_file(file).get_batch(group).select(list(names)))
 
 
 def _packed_batches(path: Path, names: Sequence[str], group: int, _: bool) -> Iterator[Any]:
@@ -237,7 +241,13 @@ def _packed_batches(path: Path, names: Sequence[str], group: int, _: bool) -> It
         schema = pa.ipc.open_file(file).schema
         fields = sorted(schema.get_field_index(name) for name in names)
         options = pa.ipc.IpcReadOptions(included_fields=fields)
-        yield pa.ipc.open_file(file, options=options).get_batch(group)
+        yield _sound(pa.ipc.open_file(file, options=options).get_batch(group))
+
+
+def _sound(batch: Any) -> Any:
+    """Return a batch whose lengths and offsets stay inside its buffers; Arrow would follow any."""
+    batch.validate(full=True)
+    return batch
 
 
 def _is_packed(file: Any) -> bool:
@@ -281,10 +291,11 @@ def _store(
     *,
     at_once: int,
 ) -> GroupedFile:
-    refuse_repeated(schema.names, path.name)
+    names = attempt(lambda: list(schema.names), lambda _: _broken(path, "a whole"))
+    refuse_repeated(names, path.name)
     return GroupedFile(
         path=path,
-        types=dict(zip(schema.names, schema.types, strict=True)),
+        types=dict(zip(names, schema.types, strict=True)),
         starts=np.concatenate([[0], np.cumsum(rows)]).astype(np.intp),
         reader=reader,
         at_once=at_once,

@@ -42,12 +42,6 @@ class People:
         """Whether family ids tell people apart."""
         return self.fid is not None and bool((self.fid != "0").any())
 
-    @property
-    def labels(self) -> Ids:
-        """One label per person: the individual id, with the family's before it if that is needed."""
-        unique = len(np.unique(self.iid)) == len(self.iid)
-        return self.iid if unique else self.keys(families=True)
-
     def keys(self, *, families: bool) -> Ids:
         """Return what tells people apart: family and individual id, or the latter alone."""
         found = self._keys(families)
@@ -108,15 +102,16 @@ def read_list_of_people(path: str | PathLike[str]) -> People:
 def _words(path: Path, *, at_least: int) -> Iterator[tuple[str, ...]]:
     """Yield the words of each line that has some."""
     try:
-        text = path.read_text(encoding="utf-8")
+        # As bytes: Unicode knows blanks and line ends that PLINK takes for a part of an id.
+        lines = [line.split() for line in path.read_bytes().split(b"\n")]
+        text = [tuple(word.decode() for word in words) for words in lines]
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         text = None
     if text is None:  # raised here, so that no trace of the bytes comes along
         raise InputError(f"{path} is not text (UTF-8)")
-    for line in text.splitlines():
-        words = tuple(line.split())
+    for words in text:
         if words and len(words) < at_least:
             raise InputError(f"{path} has a line with fewer than {at_least} columns")
         if words:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -55,7 +56,7 @@ def _check_header(path: Path) -> None:
     try:
         with gzip.open(path) if path.suffix in (".gz", ".bgz") else path.open("rb") as file:
             line = file.readline()
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         return  # the reader says what is wrong with the file
     if b"IID" not in re.split(rb'[\s,"#]+', line):
         raise InputError(

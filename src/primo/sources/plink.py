@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
@@ -84,12 +85,12 @@ def companion(path: Path, suffix: str) -> Path:
 
 def _read_bim(path: Path) -> Variants:
     table = VariantTable(where=path)
-    with path.open(encoding="utf-8", errors="replace") as lines:
+    with path.open("rb") as lines:  # as bytes: Unicode knows more blanks and digits than PLINK
         for number, line in enumerate(lines, start=1):
-            words = line.split()
+            words = [word.decode(errors="replace") for word in line.split()]
             if not words:
                 continue
-            if len(words) != 6 or not words[3].lstrip("-").isdigit():
+            if len(words) != 6 or not re.fullmatch(r"-?[0-9]{1,18}", words[3]):
                 raise InputError(
                     f"line {number} of {path} is not a variant: six columns are needed, chromosome, "
                     "id, centimorgans, position (a whole number), A1 and A2"

@@ -232,7 +232,7 @@ def _parse_header(line: bytes, separator: str | None, path: Path) -> tuple[str, 
     elif len(separator) != 1:
         raise InputError(f"separator={separator!r} must be one character; ' ' means any blanks")
     blanks = separator == BLANKS
-    header = text.split() if blanks else next(csv.reader([text], delimiter=separator), [])
+    header = text.split() if blanks else _cut(text, separator, path)
     if header and separator != ",":
         header[0] = header[0].removeprefix("#")  # PLINK 2 writes #FID
     header = [name.strip() for name in header]
@@ -241,6 +241,15 @@ def _parse_header(line: bytes, separator: str | None, path: Path) -> tuple[str, 
     _refuse_data(header, path)
     refuse_repeated(header, path.name)
     return separator, tuple(header)
+
+
+def _cut(text: str, separator: str, path: Path) -> list[str]:
+    """Return the cells of the header."""
+    try:
+        return next(csv.reader([text], delimiter=separator, strict=True), [])
+    except csv.Error:
+        pass
+    raise InputError(f"{path} has a header with a quotation mark that is not closed, or too long")
 
 
 def _refuse_data(header: Sequence[str], path: Path) -> None:
@@ -277,7 +286,7 @@ def _tidy(text: bytes, separator: str) -> bytes:
     """Turn runs of blanks into one tab, and drop those at the ends of lines, in PLINK's files."""
     if separator != BLANKS:
         return text
-    text = text.replace(b"\r", b"").replace(b" ", b"\t")
+    text = text.replace(b"\r", b"\t").replace(b" ", b"\t")
     while b"\t\t" in text:
         text = text.replace(b"\t\t", b"\t")
     return text.replace(b"\t\n", b"\n").replace(b"\n\t", b"\n").strip(b"\t")

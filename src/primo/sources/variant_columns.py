@@ -52,8 +52,12 @@ class VariantColumns(ABC):
         """Read who the people are."""
 
     def ids(self) -> Ids:
-        """Return whose row each row is, with families where individual ids are not unique."""
-        return np.repeat(self.people().labels, self.rows_per_person)
+        """Return whose row each row is, by individual id alone.
+
+        Family ids are left out although two people may share an individual id: whether somebody is
+        known must not depend on who else is in the file.
+        """
+        return np.repeat(self.people().iid, self.rows_per_person)
 
     def select(self, places: Sequence[int] | NDArray[np.intp]) -> Self:
         """Return some of the variants."""

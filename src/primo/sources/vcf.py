@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import importlib
 import tempfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
@@ -21,6 +19,7 @@ from primo.sources.packed import Packed, pack
 from primo.sources.people import People
 from primo.sources.variant_columns import VariantColumns
 from primo.sources.variant_lists import VariantTable, refuse_multiallelic
+from primo.sources.vcf_text import VcfText, open_header, scan_text
 
 __all__ = ["VcfColumns", "open_vcf"]
 
@@ -40,11 +39,14 @@ class VcfColumns(VariantColumns):
 
     path: Path
     records: int  # in the file
+    undeclared: tuple[str, ...]  # chromosomes that the header does not mention
 
     def people(self) -> People:
         """Read who the people are; a VCF knows no families."""
-        reader = _open_reader(self.path)
-        return People(where=self.path, iid=np.array(reader.samples, dtype=np.str_), fid=None)
+        samples = open_header(self.path)
+        if samples is None:
+            samples = _samples(_open_reader(self.path), self.path)
+        return People(where=self.path, iid=np.array(samples, dtype=np.str_), fid=None)
 
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the rows `order` in blocks of `rows`.
@@ -76,7 +78,8 @@ class VcfColumns(VariantColumns):
         width = -(-self.n // 4)
         slots: dict[int, int] = {place: slot for slot, place in enumerate(self.places.tolist())}
         number = -1
-        for number, record in enumerate(_records(_open_reader(self.path), self.path)):
+        reader = _open_reader(self.path, self.undeclared)
+        for number, record in enumerate(_records(reader, self.path)):
             slot = slots.get(number)
             if slot is None:
                 continue
@@ -125,40 +128,67 @@ def open_vcf(path: str | PathLike[str], *, haplotypes: bool = False) -> VcfColum
     """Open a VCF (plain, gzip, bgzip) or BCF. Cost: one pass over the records, without their calls."""
     path = Path(path).absolute()  # a worker elsewhere has another working folder
     _check_file(path)
-    reader = _open_reader(path)
-    samples = len(reader.samples)
-    if not samples:
+    text = scan_text(path) or _scan_bcf(path)
+    if not text.samples:
         raise InputError(f"{path} has no samples: it lists variants only")
-    if not reader.contains("GT"):
+    if not text.has_calls:
         raise InputError(f"{path} has no genotypes: its header does not declare the field GT")
-    reader.set_samples([])  # the calls are not parsed in this pass
-    table = VariantTable(where=path)
-    for record in _records(reader, path):
-        table.add(
-            record.ID or ".",
-            record.CHROM,
-            int(record.POS),
-            counted=",".join(record.ALT) or ".",
-            other=record.REF,
-        )
+    variants = text.table.variants(haplotypes=haplotypes)
+    if len(_samples(_open_reader(path), path)) != len(text.samples):
+        raise InputError(f"{path} is not a VCF or BCF file, or its header is broken")
     return VcfColumns(
         path=path,
-        variants=table.variants(haplotypes=haplotypes),
-        places=np.arange(len(table.ids), dtype=np.intp),
-        records=len(table.ids),
-        samples=samples,
+        variants=variants,
+        places=np.arange(len(variants), dtype=np.intp),
+        records=len(variants),
+        samples=len(text.samples),
+        undeclared=text.undeclared,
     )
 
 
-def _open_reader(path: Path) -> Any:
+def _scan_bcf(path: Path) -> VcfText:
+    """Read samples and variants of a BCF, without the calls."""
+    reader = _open_reader(path)
+    samples = _samples(reader, path)
+    if samples:
+        reader.set_samples([])  # the calls are not parsed in this pass
+    table = VariantTable(where=path)
+    for record in _records(reader, path):
+        table.add(*_fixed(record, path))
+    return VcfText(samples=samples, has_calls=reader.contains("GT"), table=table, undeclared=())
+
+
+def _fixed(record: Any, path: Path) -> tuple[str, str, int, str, str]:
+    """Return id, chromosome, position, counted and other allele of a record."""
     try:
-        cyvcf2 = importlib.import_module("cyvcf2")
+        counted = ",".join(record.ALT) or "."
+        return record.ID or ".", record.CHROM, int(record.POS), counted, record.REF
+    except UnicodeDecodeError:
+        pass
+    raise InputError(f"{path} cannot be read: it is corrupt")
+
+
+def _samples(reader: Any, path: Path) -> tuple[str, ...]:
+    try:
+        return tuple(reader.samples)
+    except UnicodeDecodeError:
+        pass
+    raise InputError(f"{path} is not a VCF or BCF file, or its header is broken")
+
+
+def _open_reader(path: Path, undeclared: tuple[str, ...] = ()) -> Any:
+    try:
+        cyvcf2 = importlib.import_module("cyvcf2.cyvcf2")
     except ImportError:
         raise InputError(
             "reading VCF and BCF files needs cyvcf2: pip install 'primo-dp[genomics]'"
         ) from None
+    cyvcf2.set_htslib_log_level(0)  # htslib prints ids and calls that it cannot read
     try:
-        return cyvcf2.VCF(str(path))
+        reader = cyvcf2.VCF(str(path))
+        for name in undeclared:  # htslib hands their records on even where it cannot read them
+            reader.add_to_header(f"##contig=<ID={name}>")
+        return reader
     except Exception:  # cyvcf2 raises OSError and bare exceptions
         pass
     raise InputError(f"{path} is not a VCF or BCF file that htslib can read")
@@ -180,7 +210,7 @@ def _records(reader: Any, path: Path) -> Iterator[Any]:
 
 
 def _check_file(path: Path) -> None:
-    """Check, before htslib sees the file, what it would pass over or report with a person's id."""
+    """Check that a file is there, with its end."""
     if not path.is_file():
         raise InputError(f"there is no file {path}")
     with path.open("rb") as file:
@@ -189,25 +219,3 @@ def _check_file(path: Path) -> None:
         end = file.read()
     if start[:2] == b"\x1f\x8b" and start[12:14] == b"BC" and end != _BGZF_END:
         raise InputError(f"{path} is truncated: the block that ends a bgzip file is missing")
-    samples = _header_samples(path, compressed=start[:2] == b"\x1f\x8b")
-    if samples is None:
-        raise InputError(f"{path} is not a VCF or BCF file, or its header is broken")
-    if len(set(samples)) != len(samples):
-        raise InputError(f"{path}: some people are there more than once; sample names must differ")
-
-
-def _header_samples(path: Path, *, compressed: bool) -> list[bytes] | None:
-    """Return the sample names of a VCF (none of a BCF, which htslib checks), or None without header."""
-    try:
-        with gzip.open(path) if compressed else path.open("rb") as lines:
-            first = lines.readline()
-            if first.startswith(b"BCF"):
-                return []
-            for line in lines if first.startswith(b"##fileformat=VCF") else ():
-                if line.startswith(b"#CHROM"):
-                    return line.rstrip(b"\r\n").split(b"\t")[9:]
-                if not line.startswith(b"##"):
-                    break
-    except (OSError, EOFError, zlib.error):
-        pass
-    return None

@@ -1,0 +1,1 @@
+"""Mutants: primo with one mistake put in, each of which the tests have to notice (`make mutants`)."""

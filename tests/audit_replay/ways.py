@@ -1,0 +1,184 @@
+"""Every way to release: protection × mechanism × intercept, down from settings and a source.
+
+The rows are two small arrays. One of them, `PLACE`, is replaced to make a neighbour.
+"""
+
+import dataclasses
+import functools
+import math
+from itertools import product
+
+import numpy as np
+from scipy.optimize import minimize
+
+from primo.bounds import Bounds
+from primo.fitting import Engine, Settings, prepare, prepare_extension, release_rows
+from primo.noise import RandomBits
+from primo.sources.arrays import ArraySource
+
+N, D, L = 5, 2, 2
+X_NORM, Y_NORM = 4.0, 3.0
+SAMPLED, SEED = 3, 7
+EPSILON, DELTA = 2.0, 1e-6
+PUBLIC = {"features": "outcomes", "outcomes": "features", "both": None}
+# A row of the secret sample, known here because the seed is.
+PLACE = int(np.flatnonzero(RandomBits.seeded(SEED).subset(N, SAMPLED, label="sample"))[0])
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    protection: str
+    mechanism: str = "gauss"
+    intercept: bool = True
+    moments: str = "full"
+
+    def __str__(self):
+        return "-".join(
+            [self.protection, self.mechanism, self.moments] + ["intercept"] * self.intercept
+        )
+
+    @property
+    def d(self):
+        return N + 1 if self.mechanism == "row space" else D
+
+    @property
+    def settings(self):
+        changes = {
+            "projection": {"association": "projection"},
+            "sampled": {"covariance_rows": SAMPLED},
+            "reference": {"public_covariance": 0.5 * np.eye(D), "public_mean": np.zeros(D)},
+        }
+        return Settings(
+            epsilon=EPSILON,
+            delta=DELTA,
+            protection=self.protection,
+            feature_bounds=Bounds(norm=X_NORM),
+            outcome_bounds=Bounds(norm=Y_NORM),
+            fit_intercept=self.intercept,
+            outcome_moments=self.moments,
+            **changes.get(self.mechanism, {}),
+        )
+
+    def rows(self, seed=0):
+        rng = np.random.default_rng(seed)
+        return rng.normal(size=(N, self.d)), rng.normal(size=(N, L))
+
+    @functools.cache  # noqa: B019 - a handful of ways, each the same plan whatever the rows
+    def prepared(self):
+        """Plan once; an extension extends a release of the usual rows."""
+        source = table(*self.rows())
+        if self.mechanism != "extension":
+            return prepare(source, self.settings)
+        first = release_rows(
+            table(*self.rows(), outcome="earlier"),
+            prepare(table(*self.rows(), outcome="earlier"), self.settings),
+            bits=RandomBits.seeded(1),
+        )
+        return prepare_extension(
+            first, source, epsilon=EPSILON, delta=DELTA, outcome_bounds=Bounds(norm=Y_NORM)
+        )
+
+    @property
+    def plan(self):
+        return self.prepared().plan
+
+    @property
+    def within_reach(self):
+        """How much of mu² the worst neighbours reach at least, by mathematics and for d = 2.
+
+        All of it without an intercept. The constant, which both rows of a pair share, keeps them from
+        being opposite: cos(x, x′) is -1/3 at the least. With public outcomes and no covariance to
+        pay for, that is all there is, 2q(1 + 1/3) of 4q.
+        """
+        if not self.intercept:
+            return 0.99
+        bare = self.mechanism in ("reference", "extension")
+        return 0.66 if self.protection == "features" and bare else 0.9
+
+    def fit(self, x, y, **options):
+        """Return a fit to be recorded; what comes before it is done already."""
+        ready = self.prepared()
+        given = {"bits": RandomBits.seeded(SEED), "engine": Engine(workers=1)} | options
+        return lambda: release_rows(table(x, y), ready, **given)
+
+
+def every_way():
+    """Yield all that make sense; the diagonal of YᵀY and no intercept once for each protection."""
+    for protection in PUBLIC:
+        yield Way(protection)
+        yield Way(protection, intercept=False)
+        yield Way(protection, moments="diagonal")
+        yield Way(protection, "extension")
+    for protection, mechanism in product(("features", "outcomes"), ("projection",)):
+        yield Way(protection, mechanism)
+    for protection, intercept in product(("both", "features"), (True, False)):
+        yield Way(protection, "reference", intercept)
+    for intercept in (True, False):
+        yield Way("both", "sampled", intercept)
+        yield Way("outcomes", "row space", intercept)
+
+
+def table(x, y, outcome="y"):
+    return ArraySource(
+        features=x,
+        outcomes=y,
+        feature_names=tuple(f"x{i}" for i in range(x.shape[1])),
+        outcome_names=tuple(f"{outcome}{j}" for j in range(y.shape[1])),
+    )
+
+
+def replaced(rows, row, place=PLACE):
+    rows = rows.copy()
+    rows[place] = row
+    return rows
+
+
+class Neighbours:
+    """Pairs of data sets that differ in what is private of one row, packed in a vector for a search."""
+
+    def __init__(self, way):
+        self.way = way
+        self.sizes = [way.d, L]
+        if way.protection != "outcomes":
+            self.sizes.append(way.d)
+        if way.protection != "features":
+            self.sizes.append(L)
+
+    def pair(self, v):
+        """Return ((x, y), (x′, y′)); whatever is public is the same in both."""
+        parts = np.split(v, np.cumsum(self.sizes)[:-1])
+        x, y = parts[:2]
+        xx = x if self.way.protection == "outcomes" else parts[2]
+        yy = y if self.way.protection == "features" else parts[-1]
+        return (x, y), (xx, yy)
+
+    def recordings(self, replay, v, **options):
+        x, y = self.way.rows()
+        return [
+            replay.record(self.way.fit(replaced(x, a), replaced(y, b)), **options)
+            for a, b in self.pair(v)
+        ]
+
+    def distance(self, replay, v):
+        """Return the squared distance of the pair, in units of its noise."""
+        return replay.squared_distance(*self.recordings(replay, v, dry=True))
+
+
+@functools.cache
+def worst(replay, way, starts=4):
+    """Search for neighbours as far apart as can be, by climbing from random ones; return the vector."""
+    neighbours, rng = Neighbours(way), np.random.default_rng(3)
+
+    def loss(v):
+        return -float(neighbours.distance(replay, v)) / way.plan.mu**2
+
+    best = None
+    for _ in range(starts):
+        start = rng.normal(size=sum(neighbours.sizes)) * rng.uniform(0.5, 3) * X_NORM / math.sqrt(D)
+        # Rows are rounded to a grid of about 1e-6: smaller steps would see a staircase.
+        found = minimize(loss, start, method="BFGS", options={"eps": 3e-4, "maxiter": 20})
+        if best is None or found.fun < best.fun:
+            best = found
+        if best.fun < -way.within_reach:
+            break
+    return best.x
