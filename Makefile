@@ -53,7 +53,7 @@ accuracy: install ## R² against the oracle and of all variants; rewrites docs/a
 	$(BIN)/python -m benchmarks.protections --write
 	$(BIN)/python -m benchmarks.variants
 
-coverage: install ## do 95 % intervals cover 95 %? over a grid of cells (five minutes)
+coverage: install ## do 95 % intervals cover 95 %? over a grid of cells (ten minutes)
 	$(BIN)/python -m benchmarks.coverage
 
 audit: install ## attack the real program: lower bounds on epsilon (many minutes)

@@ -82,6 +82,17 @@ def test_a_row_at_the_bound_stays_within_it(direction, stretch):
     assert np.abs(out * plan.feature_step - row).max() <= 2.1 * plan.feature_step + 5e-8
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_shortened_rows_are_in_the_ball_to_the_last_integer(intercept):
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(500, 7)) * rng.uniform(5, 500, size=(500, 1))
+    quantise, _ = quantiser(FIVE, 7, intercept=intercept)
+    out = integers(quantise, rows)
+    check_in_ball(quantise, out)
+    # all of them were shortened, and by no more than they had to be
+    assert (out**2).sum(axis=1).min() > (1 - 1e-4) * quantise.radius_squared
+
+
 def test_rounding_is_toward_zero():
     quantise, plan = quantiser(Bounds(norm=5.0), 2)
     step = plan.feature_step

@@ -60,6 +60,7 @@ def run_tests(folder: Path, tests: Sequence[str]) -> Verdict:
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]),
         "OMP_NUM_THREADS": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # half of the time would be theirs
         # What a mistake makes hypothesis find must not be tried again on the real thing.
         "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis"),
     }
@@ -135,14 +136,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         if not check_unchanged(mutants, pool):
             return 1
-        print(f"{'mutant':<76} {'file':<28} {'s':>4}  killed by")
+        print(f"{'mutant':<76} {'file':<35} {'s':>4}  killed by")
         verdicts = pool.map(lambda mutant: judge(mutant, mutant.killers), mutants)
         for mutant, verdict in zip(mutants, verdicts, strict=True):
             killed = verdict.kind == "failed"
             alive += not killed
             result = verdict.killer if killed else f"ALIVE ({verdict.kind}) {verdict.detail}"
             print(
-                f"{mutant.name:<76} {mutant.files:<28} {verdict.seconds:4.0f}  {result}", flush=True
+                f"{mutant.name:<76} {mutant.files:<35} {verdict.seconds:4.0f}  {result}", flush=True
             )
     seconds = time.perf_counter() - start
     print(f"\n{len(mutants) - alive} of {len(mutants)} mutants killed, in {seconds:.0f} s")

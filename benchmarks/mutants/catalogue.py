@@ -116,7 +116,9 @@ _SENSITIVITY = (
                 "_two_blocks(p, q)",
             ),
         ),
-        ("tests/privacy/test_sensitivity.py::test_search_reaches_but_never_beats_the_formula",),
+        (
+            "tests/privacy/test_sensitivity.py::test_search_reaches_but_never_beats_the_formula[1-10-12.5]",
+        ),
     ),
     Mutant(
         "a sampled covariance loses its √2",
@@ -127,7 +129,7 @@ _SENSITIVITY = (
                 "1 / scales.covariance",
             ),
         ),
-        (f"{_SAMPLING}::test_covariance_alone_is_exact_against_the_worst_pair",),
+        (f"{_SAMPLING}::test_covariance_alone_is_exact_against_the_worst_pair[0.1-0.4-0.02]",),
     ),
     Mutant(
         "amplification by sampling is claimed for the association too",
@@ -138,7 +140,7 @@ _SENSITIVITY = (
                 "scales.rate * drawn * _SAFETY",
             ),
         ),
-        (f"{_SAMPLING}::test_composition_lies_between_brute_force_and_the_bound",),
+        (f"{_SAMPLING}::test_composition_lies_between_brute_force_and_the_bound[3.0-2.0-0.1]",),
     ),
 )
 
@@ -166,7 +168,7 @@ _CLIPPING = (
             Patch("quantise.py", "rows = np.trunc(rows * shrink", "rows = np.rint(rows * shrink"),
             Patch("quantise.py", "~(_squares(rows) <= limit))", "_squares(rows) < 0)"),
         ),
-        ("tests/test_quantise.py::test_a_row_at_the_bound_stays_within_it",),
+        ("tests/test_quantise.py::test_shortened_rows_are_in_the_ball_to_the_last_integer",),
     ),
     Mutant(
         "rows are rounded away from zero",
@@ -185,7 +187,7 @@ _CLIPPING = (
             Patch("kernels.py", "return length if length < _FAR**2 else np.inf", "return 0.0"),
             Patch("kernels.py", "return length if reach < _FAR else np.inf", "return 0.0"),
         ),
-        ("tests/test_kernels.py::test_types_and_layouts",),
+        ("tests/test_kernels.py::test_types_and_layouts[bounds0-float64]",),
         needs="numba",
         slow=True,  # it is compiled anew
     ),
@@ -198,7 +200,7 @@ _CLIPPING = (
                 "self.radius_squared",
             ),
         ),
-        (f"{_WORST}[both-full-rows-intercept]",),
+        (f"{_SEARCH}[both-gauss-full-intercept]",),
     ),
     Mutant(
         "outcomes are clipped to a longer norm than is paid for",
@@ -227,7 +229,7 @@ _CLIPPING = (
                 "    return dataclasses.replace(Bounds.from_public_blocks(walk), from_data=False)\n",
             ),
         ),
-        (f"{_REPLAY}::test_no_bound_is_read_off_private_rows",),
+        (f"{_REPLAY}::test_no_bound_is_read_off_private_rows[both]",),
     ),
     Mutant(
         "GaussProj takes its radius from the private rows",
@@ -355,7 +357,7 @@ _NOISE = (
                 "noise/sampler.py", "            if value is not None:\n", "            if False:\n"
             ),
         ),
-        (f"{_LAW}::test_early_tail_and_coarse_buckets_have_the_same_law",),
+        (f"{_LAW}::test_early_tail_and_coarse_buckets_have_the_same_law[2-7]",),
     ),
 )
 
@@ -397,7 +399,13 @@ _REUSE = (
     ),
     Mutant(
         "a resumed release draws new noise",
-        (Patch("staging.py", "return RandomBits.sealed(secret)", "return RandomBits.fresh()"),),
+        (
+            Patch(
+                "staging.py",
+                "return RandomBits.sealed(secret, commit",
+                "return RandomBits.fresh() if secret else RandomBits.sealed(secret, commit",
+            ),
+        ),
         ("tests/test_staging.py::test_same_rows_same_noise_and_other_rows_other_noise",),
     ),
     Mutant(
@@ -451,7 +459,7 @@ _CALIBRATED = (
                 "        mu = mu_of(budget)\n        calibrated",
             ),
         ),
-        (f"{_CHARGES}::test_a_plan_for_the_whole_limit_is_paid_to_the_last_bit",),
+        (f"{_CHARGES}::test_a_plan_for_the_whole_limit_is_paid_to_the_last_bit[both]",),
     ),
     Mutant(
         "the lattice margin is zero",
@@ -462,7 +470,7 @@ _CALIBRATED = (
                 "return 0.0",
             ),
         ),
-        (f"{_REPLAY}::test_the_margin_covers_every_number_released",),
+        (f"{_REPLAY}::test_the_margin_covers_every_number_released[both-gauss-full]",),
     ),
     Mutant(
         "the statement rounds down",
@@ -562,7 +570,9 @@ _CHARGED = (
     Mutant(
         "two haplotypes are charged as two independent releases",
         (Patch("privacy/accounting.py", "mu=rows * self.mu", "mu=math.sqrt(rows) * self.mu"),),
-        (f"{_SOURCES}::test_a_replaced_person_moves_them_by_no_more_than_is_charged",),
+        (
+            f"{_SOURCES}::test_a_replaced_person_moves_them_by_no_more_than_is_charged[vcf_haplotypes-both]",
+        ),
     ),
     Mutant(
         "score answers from private rows unless told otherwise",
