@@ -1,5 +1,7 @@
 """Moments are exact integers: the same bits for any block size, row order and thread count."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -101,7 +103,9 @@ def genotypes(n=700, d=140, dtype=np.int8, copies=2):
         (np.int8, 2, {"feature_bounds": Bounds(lower=0, upper=2, norm=9.0)}),  # shortened rows
     ],
 )
-def test_genotypes_are_multiplied_in_float32_without_a_difference(compiled, dtype, copies, changes):
+def test_genotypes_are_multiplied_in_float32_without_a_difference(
+    compiled, monkeypatch, dtype, copies, changes
+):
     x, y = genotypes(dtype=dtype, copies=copies)
     if dtype is np.float32:
         x[5, 7] = np.nan
@@ -110,7 +114,16 @@ def test_genotypes_are_multiplied_in_float32_without_a_difference(compiled, dtyp
     sample = np.arange(len(x)) % 7 == 0 if plan.draws_sample else None
     reference = fold(source(x, y), plan, sample=sample)
     compiled()
+    kernels, seen = import_module("primo.kernels"), []
+    write_signs = kernels.write_signs
+
+    def noted(*arguments):
+        seen.append(write_signs(*arguments))
+        return seen[-1]
+
+    monkeypatch.setattr(kernels, "write_signs", noted)
     assert same(reference, fold(source(x, y), plan, sample=sample, block_rows=99))
+    assert set(seen) == {plan.features.norm == plan.d**0.5}  # shortened rows are no signs
 
 
 def test_a_kernel_changes_no_bit(compiled):
