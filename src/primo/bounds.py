@@ -251,7 +251,7 @@ def as_bounds(value: Any, block: str) -> Bounds:
             value, bool
         ):
             return Bounds(norm=float(value))
-    except BoundsError as error:
+    except (BoundsError, OverflowError) as error:
         raise BoundsError(f"{block}_bounds: {error}") from None
     raise BoundsError(
         f"{block}_bounds={value!r} is not understood; give a number (row norm), a pair (lower, upper), "

@@ -60,7 +60,7 @@ def open_client(client: Any) -> Iterator[Any]:
     elif isinstance(client, str):
         with _connect(distributed, client) as opened:
             yield opened
-    elif isinstance(client, int) and client >= 1:
+    elif isinstance(client, int) and client >= 1 and not isinstance(client, bool):
         with (
             distributed.LocalCluster(
                 n_workers=client,

@@ -246,6 +246,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return predicted outcomes, (n, l) or (n,) as `fit` was given them."""
         check_is_fitted(self)
+        column_names(X)  # refuses a name that means two columns
         array = numeric(X, "features")
         validate_data(self, X, reset=False, skip_check_array=True)  # names and number of columns
         if self.missing == "centre":

@@ -24,7 +24,14 @@ from primo.privacy.budget import is_number
 from primo.release import Release, expect_release
 from primo.threads import blas_threads
 
-__all__ = ["Coefficients", "centred_moments", "check_estimation", "coefficients"]
+__all__ = [
+    "Coefficients",
+    "centred_moments",
+    "check_estimation",
+    "coefficients",
+    "released_feature_means",
+    "shrunk_means",
+]
 
 LAMBDA_RULES = ("theorem", "adassp")
 
@@ -217,9 +224,11 @@ def centred_moments(release: Release) -> tuple[NoisyMoments, Matrix, Matrix]:
     feature_means, outcome_means = np.zeros(plan.d), np.zeros(plan.l)
     if plan.intercept:
         mass = plan.n * plan.constant
-        feature_means = _feature_means(release, mass)
+        feature_means, certain = shrunk_means(
+            released_feature_means(release, mass), sigma1 / math.sqrt(2) / mass
+        )
         means_sigma = sigma2 / mass if plan.protection.outcomes_private else 0.0
-        outcome_means, kept = _shrunk_means(association[-1] / mass, means_sigma)
+        outcome_means, kept = shrunk_means(association[-1] / mass, means_sigma)
         if release.public_features is None:
             covariance = covariance[:-1, :-1] - plan.n * np.outer(feature_means, feature_means)
         association = association[:-1] - plan.n * np.outer(feature_means, outcome_means)
@@ -232,9 +241,9 @@ def centred_moments(release: Release) -> tuple[NoisyMoments, Matrix, Matrix]:
         sigma2 = math.sqrt(
             sigma2**2
             + kept * lean * (means_sigma * mass) ** 2
-            + float(np.mean(outcome_means**2)) * sigma1**2 / (2 * plan.constant**2)
+            + certain * float(np.mean(outcome_means**2)) * sigma1**2 / (2 * plan.constant**2)
         )
-        sigma1 *= math.sqrt(1 + 2 * lean)
+        sigma1 *= math.sqrt(1 + 2 * certain * lean)
     if release.public_features is not None:
         space = release.public_features.row_space
         covariance, association = np.diag(space.values), space.reduce(association)
@@ -250,18 +259,19 @@ def centred_moments(release: Release) -> tuple[NoisyMoments, Matrix, Matrix]:
     return moments, feature_means, outcome_means
 
 
-def _feature_means(release: Release, mass: float) -> Matrix:
+def released_feature_means(release: Release, mass: float) -> Matrix:
     """Means of the features in scaled units: released beside the constant, or public."""
     if release.public_features is not None:
         return release.public_features.means
     return release.covariance[:-1, -1] / mass
 
 
-def _shrunk_means(means: Matrix, sigma: float) -> tuple[Matrix, float]:
-    """Shrink noisy outcome means toward the public centre by empirical Bayes.
+def shrunk_means(means: Matrix, sigma: float) -> tuple[Matrix, float]:
+    """Shrink noisy means toward the public centres by empirical Bayes; return the share kept, too.
 
     With thousands of outcomes the noise on a mean can exceed the mean; the share of their spread that
-    is not noise is known, so the best linear shrinkage is too.
+    is not noise is known, so the best linear shrinkage is too. Noise on the means of the features is
+    worse than it looks: it enters the association of every outcome in proportion to *its* mean.
     """
     spread = float(np.mean(means**2))
     kept = max(0.0, 1.0 - sigma**2 / spread) if spread > 0 else 0.0

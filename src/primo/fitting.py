@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.bounds import Bounds, as_bounds
-from primo.errors import PrivacyError
 from primo.extension import as_extension, check_bits, plan_of_extension
 from primo.intake import reference_covariance
 from primo.noise import RandomBits
@@ -78,10 +77,10 @@ class Account:
     user: str | None = None
     dataset: str | None = None  # name for a data set that the ledger does not know yet
 
-    def pay(self, source: Source, plan: Plan, release_id: str) -> None:
+    def pay(self, source: Source, plan: Plan, release_id: str, *, again: bool) -> None:
         """Debit the plan's cost from the people of the source, or raise and leave no trace.
 
-        Paying for the same release again changes nothing.
+        Paying for the same release again changes nothing; it is refused unless `again` is said.
         """
         from primo.identity import sketch
 
@@ -92,6 +91,7 @@ class Account:
             purpose=self.purpose,
             user=self.user,
             dataset=self.dataset,
+            again=again,
         )
 
 
@@ -147,15 +147,10 @@ def release_rows(
     if prepared.earlier is not None:
         check_bits(prepared.earlier, bits)
     release_id = release_id or new_release_id()
-    if account is not None and not bits.unbound and account.ledger.find(release_id) is not None:
-        raise PrivacyError(
-            f"release {release_id!r} is in the ledger already. Only a staged release can be made again "
-            "under the same id, with the same noise; leave release_id out"
-        )
     # A cluster that cannot be reached is found out before anything is charged.
     with nullcontext() if engine.client is None else _client(engine.client) as client:
         if account is not None:
-            account.pay(source, prepared.plan, release_id)
+            account.pay(source, prepared.plan, release_id, again=bits.unbound)
         release = make_release(
             source,
             prepared.plan,

@@ -27,6 +27,9 @@ __all__ = [
 ]
 
 
+_MOST_THREADS = 1024  # each holds moments of its own
+
+
 def numeric(table: Any, block: str) -> NDArray[Any]:
     """Return a table as an array of real numbers, or refuse it without showing what is in it.
 
@@ -198,4 +201,5 @@ def threads(n_jobs: Any) -> int | None:
         return None
     if not isinstance(n_jobs, int | np.integer) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise InputError(f"n_jobs={n_jobs!r} must be a positive integer, -1 or None")
-    return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+    wanted = int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+    return min(wanted, _MOST_THREADS)

@@ -14,7 +14,8 @@ from primo.errors import InputError
 from primo.fitted import Coefficients
 from primo.progress import row_progress
 from primo.sources.base import Columns, Rows
-from primo.writers import open_table
+from primo.sources.paired import labels_of
+from primo.writers import ENDINGS, open_table
 
 __all__ = ["predict_to_file"]
 
@@ -39,7 +40,8 @@ def predict_to_file(
     columns
         The features, matched by name, in any order; neither more nor fewer.
     path
-        One line per row: its label, if the store has labels, and one column per outcome.
+        One line per row: its label, if the store has labels, and one column per outcome. The label is
+        the id; `FID IID` for genotypes in which individual ids repeat.
     missing_centre
         What stands for a missing value: one number per feature in the order of the coefficients, the
         centres that ``missing="centre"`` fitted with. Without it a missing value is an error.
@@ -58,10 +60,12 @@ def predict_to_file(
     order = range(columns.n) if rows is None else rows
     d, l = coefficients.slopes.shape
     block_rows = max(1, _BLOCK_NUMBERS // (d + l))
-    labels = columns.ids()
+    labels = labels_of(columns)
     schema = {} if labels is None else {_label_name(coefficients): "text"}
     schema |= dict.fromkeys(coefficients.outcome_names, "number")
     target = Path(path)
+    if not target.name.endswith(ENDINGS):
+        raise InputError(f"{str(target)!r}: give a name that ends in {', '.join(ENDINGS)}")
     with (
         row_progress(len(order), show=show_progress) as progress,
         whole_file(target, private=True) as part,

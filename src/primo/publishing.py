@@ -10,11 +10,12 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from primo.bundle import Bundle, read_bundle
-from primo.errors import BudgetError, InputError
+from primo.errors import InputError, PrimoError
 from primo.fitting import Account, Engine, Prepared, release_rows
 from primo.plans import Plan
 from primo.sources.base import Source
@@ -45,11 +46,15 @@ def publish(
     engine: Engine | None = None,
     variants: Variants | None = None,
     estimation: Mapping[str, Any] | None = None,
+    config: str | None = None,
 ) -> Bundle:
     """Finish what was staged, from wherever it stopped, and return the bundle.
 
+    `config` replaces that of the first attempt, where a resumed run changed how missing values count.
+
     Guarantee: one charge and one draw of noise, however often this is called after a crash; the
-    bundle appears whole or not at all.
+    bundle appears whole or not at all, and only after the ledger noted its digest: copies of the
+    staging folder cannot publish two different ones. What failed before it was charged leaves nothing.
     """
     with staging:
         _check_payer(staging, account)
@@ -64,23 +69,44 @@ def publish(
                     account=account,
                     release_id=staging.release_id,
                 )
-            except BudgetError:
-                # Refused for certain, so nothing was charged and there is nothing to resume.
-                staging.discard()
+            except BaseException:
+                if not staging.drawn and not _charged(account, staging.release_id):
+                    staging.discard()  # there is nothing to resume
                 raise
-            staging.write(release, variants=variants, estimation=estimation)
+            staging.write(
+                release,
+                variants=variants,
+                estimation=estimation,
+                config=config,
+                approve=None
+                if account is None
+                else partial(account.ledger.finish, staging.release_id),
+            )
         bundle = read_bundle(Path(staging.out))
-        if account is not None:
-            account.ledger.finish(staging.release_id, bundle.digest)
         staging.finish()
         return bundle
 
 
+def _charged(account: Account | None, release_id: str) -> bool:
+    """Whether a release was charged, or may have been: what cannot be found out counts as yes."""
+    if account is None:
+        return False
+    try:
+        return account.ledger.find(release_id) is not None
+    except PrimoError:
+        return True
+
+
 def _payer(account: Account | None) -> dict[str, str]:
-    """Say which ledger pays: where it is, and the first link of its chain, which no other has."""
+    """Say who pays: where the ledger is, the first link of its chain, which no other has, and why."""
     if account is None:
         return {}
-    return {"ledger": account.ledger.where, "first": account.ledger.history()[0].hash}
+    notes = {"purpose": account.purpose, "dataset": account.dataset, "user": account.user}
+    return {
+        "ledger": account.ledger.where,
+        "first": account.ledger.history()[0].hash,
+        **{name: text for name, text in notes.items() if text},
+    }
 
 
 def _check_payer(staging: Staging, account: Account | None) -> None:

@@ -111,7 +111,7 @@ class Release:
             ("Guarantee", self._guarantee()),
             ("Neighbours", "data sets that differ by replacing one row"),
             ("Public", self._public()),
-            ("Bounds", f"features {_bound(plan.features)}; outcomes {_bound(plan.outcomes)}"),
+            ("Bounds", self._bounds()),
             ("Noise", self._noise()),
         ]
         if plan.rows_per_person > 1:
@@ -129,6 +129,14 @@ class Release:
                     "Warning",
                     "noise scales as printed in the paper, which claims "
                     f"epsilon {plan.budget.epsilon:g}; the guarantee above is what they truly give",
+                )
+            )
+        if plan.budget.delta > 1 / plan.n:
+            items.append(
+                (
+                    "Warning",
+                    f"delta is above 1/n = {1 / plan.n:.3g}: a mechanism that publishes one whole row "
+                    "in the clear now and then would satisfy it. Choose delta well below 1/n",
                 )
             )
         if plan.earlier_mu:
@@ -169,6 +177,13 @@ class Release:
         if plan.covariance_origin is CovarianceOrigin.REFERENCE:
             public.append("the covariance, from a reference panel")
         return ", ".join(public)
+
+    def _bounds(self) -> str:
+        plan = self.plan
+        text = f"features {_bound(plan.features)}; outcomes {_bound(plan.outcomes)}"
+        if plan.missing == "centre":
+            text += "; missing values count as the public centre of their column"
+        return text
 
     def _noise(self) -> str:
         plan = self.plan

@@ -26,7 +26,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -190,6 +190,11 @@ class Staging:
         """Name the release and nothing of its secret."""
         return f"<Staging {self.release_id} for {str(self.out)!r} (private)>"
 
+    @property
+    def drawn(self) -> bool:
+        """Whether noise was drawn, so that there is something that must not be drawn again."""
+        return (self.folder / "drawn").exists()
+
     def check_plan(self, plan: Plan) -> None:
         """Refuse a plan that is not the one that was begun with and paid for."""
         if plan_digest(plan).hex() != self._job["plan_digest"]:
@@ -238,8 +243,13 @@ class Staging:
         variants: Variants | None = None,
         estimation: Mapping[str, Any] | None = None,
         level: float = 0.95,
+        config: str | None = None,
+        approve: Callable[[str], object] | None = None,
     ) -> Path:
-        """Write the bundle to its place in one atomic step; `write_bundle` with what is known here."""
+        """Write the bundle to its place in one atomic step; `write_bundle` with what is known here.
+
+        `config` replaces that of the first attempt, where a resumed run changed what it may change.
+        """
         self._check_held()
         for entry in self.folder.iterdir():  # what an attempt that was killed has left
             if entry.is_dir():
@@ -247,13 +257,14 @@ class Staging:
         return write_bundle(
             release,
             self.out,
-            config=self.config,
+            config=self.config if config is None else config,
             variants=variants,
             release_id=self.release_id,
             estimation=estimation,
             level=level,
             created=self.created,
             workspace=self.folder,
+            approve=approve,
         )
 
     def finish(self) -> None:
@@ -327,11 +338,12 @@ def _prepare(folder: Path, job: dict[str, Any]) -> None:
 
 def _remove(folder: Path) -> None:
     """Destroy the secret, then the job, then the lock: whatever a crash leaves can be told apart."""
-    secret = folder / "secret"
+    secret, gone = folder / "secret", folder / "destroyed"
     if secret.exists():
         # Under another name first: a crash must not leave a secret in place that is all zeros.
-        gone = secret.rename(folder / "destroyed")
+        secret.rename(gone)
         flush(folder)
+    if gone.exists():
         _overwrite(gone, bytes(_SECRET_BYTES))
         gone.unlink()
         flush(folder)

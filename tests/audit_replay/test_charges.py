@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from primo.bounds import Bounds
-from primo.errors import BudgetError
+from primo.errors import BudgetError, LedgerError
 from primo.fitting import Account, Settings, prepare, prepare_extension, release_rows
 from primo.ledger import create_ledger
 from primo.noise import RandomBits
@@ -67,6 +67,15 @@ def test_releases_add_up(replay, ways, tmp_path):
     spent = only(account)
     assert spent.releases == 3
     assert 0.99 * spent.mu**2 < 2 * one + extension <= Fraction(spent.mu) ** 2
+
+
+def test_an_id_that_was_charged_draws_no_second_release(ways, tmp_path):
+    account, way = account_in(tmp_path), ways.Way("both")
+    way.fit(*way.rows(), account=account, release_id="r")()
+    for bits in (RandomBits.fresh(), RandomBits.seeded(5)):
+        with pytest.raises(LedgerError, match="already"):
+            way.fit(*way.rows(), account=account, release_id="r", bits=bits)()
+    assert only(account).releases == 1
 
 
 def test_an_extension_states_the_sum_too(ways):

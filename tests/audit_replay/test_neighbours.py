@@ -37,26 +37,19 @@ def test_the_calls_do_not_depend_on_private_rows(replay, ways, way):
 def test_the_plan_does_not_depend_on_private_rows(ways, way):
     if way.mechanism == "extension":
         pytest.skip("planned from a release, not from rows")
-    (x, y), (xx, yy) = way.rows(), way.rows(seed=1)
-    if way.protection == "outcomes":
-        xx = x
-    if way.protection == "features":
-        yy = y
-    one, other = (prepare(ways.table(*rows), way.settings).plan for rows in ((x, y), (xx, yy)))
+    one, other = (
+        prepare(ways.table(*rows), way.settings).plan for rows in (way.rows(), way.other_rows())
+    )
     assert plan_digest(one) == plan_digest(other)
 
 
 def test_nothing_private_goes_around_the_noise(replay, ways, way):
     """With the sums cut off below the noise, releases of different people are the same numbers."""
-    (x, y), (xx, yy) = way.rows(), way.rows(seed=1)
-    if way.protection == "outcomes":
-        xx = x
-    if way.protection == "features":
-        yy = y
     with replay.severed():
-        one, other = (replay.published(way.fit(*rows)()) for rows in ((x, y), (xx, yy)))
+        one = replay.published(way.fit(*way.rows())())
+        other = replay.published(way.fit(*way.other_rows())())
     np.testing.assert_equal(one, other)
-    whole = replay.published(way.fit(xx, yy)())
+    whole = replay.published(way.fit(*way.other_rows())())
     assert not np.array_equal(whole["association"], other["association"]), "the cut must cut"
 
 

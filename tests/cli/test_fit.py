@@ -1,6 +1,7 @@
 """`primo fit`: from files to a published release, in every way the options allow."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -166,11 +167,10 @@ def test_killed_while_reading_and_resumed(folder, primo, fit_line):
     assert spent[0].releases == 1
     _, err = primo(line, code=2)
     assert "--resume" in err
-    _, err = primo("fit --resume --out release", code=2)
-    assert "to be paid from the ledger books.ledger" in err
     primo("ledger init other.ledger --epsilon 6 --delta 1e-6")
-    primo("fit --resume --ledger other.ledger --out release", code=2)
-    primo("fit --resume --ledger books.ledger --out release")
+    _, err = primo("fit --resume --ledger other.ledger --out release", code=2)
+    assert "to be paid from the ledger books.ledger" in err
+    primo("fit --resume --out release")
     assert read_bundle(Path("release")).release.plan.n == 5000
     assert open_ledger("books.ledger", readonly=True).spent() == spent
     _, err = primo("fit --resume --out release", code=2)
@@ -196,3 +196,36 @@ def test_progress_is_quiet_where_nobody_looks(folder, primo, fit_line):
     out, err = primo(f"{fit_line} --out release")
     assert "\r" not in out + err
     assert "reading rows" not in err
+
+
+def test_what_fails_before_it_is_charged_leaves_nothing(folder, primo, fit_line):
+    """So that a corrected run can start at once."""
+    primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
+    key = Path("books.ledger.key")
+    kept = key.read_bytes()
+    key.unlink()
+    _, err = primo(f"{fit_line} --ledger books.ledger --out release", code=1)
+    assert "nothing was charged" in err
+    assert not list(Path().glob(".*partial*"))
+    key.write_bytes(kept)
+    primo(f"{fit_line} --ledger books.ledger --out release")
+
+
+def test_a_copy_of_the_private_folder_publishes_nothing_else(folder, primo, fit_line):
+    """A backup that is resumed with other columns would be a second release for one charge."""
+    primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
+    script = WAITING.format(seconds=60, line=f"{fit_line} --ledger books.ledger --out spring")
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline().startswith("reading")
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    shutil.copytree(".spring.primo-partial", ".summer.primo-partial")
+    primo("fit --resume --out spring")
+    lines = [line.split("\t") for line in Path("traits.tsv").read_text().splitlines()]
+    Path("traits.tsv").write_text(
+        "".join("\t".join(line[:2] + line[2:][::-1]) + "\n" for line in lines)
+    )
+    _, err = primo("fit --resume --out summer", code=1)
+    assert "published already" in err
+    assert not Path("summer").exists()

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from primo.errors import PrimoError
@@ -23,7 +23,11 @@ SECONDS = 10  # for one example; more is called a hang
 
 settings.register_profile(
     "fuzz",
-    max_examples=1000 if THOROUGH else 25,
+    max_examples=1000 if THOROUGH else 20,
+    phases=tuple(Phase)
+    if THOROUGH
+    else (Phase.explicit, Phase.generate),  # shrinking takes minutes
+    report_multiple_bugs=False,
     derandomize=not THOROUGH,
     database=None,
     deadline=None,
@@ -97,7 +101,7 @@ class Fuzz:
 
     @staticmethod
     @contextmanager
-    def guarded(*, forbidden=()):
+    def guarded(*, forbidden=(), also=()):
         """Let errors of ours end the block; fail on any other, on a hang, and on forbidden words."""
         previous = signal.signal(signal.SIGALRM, _alarm)
         signal.alarm(SECONDS)
@@ -105,7 +109,7 @@ class Fuzz:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 yield
-        except PrimoError as error:
+        except (PrimoError, *also) as error:
             refused = error
         else:
             refused = None

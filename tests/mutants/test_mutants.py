@@ -1,26 +1,16 @@
 """The mutants fit the source and name tests that exist; `make mutants` sees whether those notice."""
 
 import ast
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks.mutants.catalogue import MUTANTS
+from benchmarks.mutants.model import Mutant, OutOfDateError, Patch
+
 ROOT = Path(__file__).parents[2]
 
-
-def _load():
-    spec = importlib.util.spec_from_file_location(
-        "mutant_catalogue", ROOT / "benchmarks/mutants/catalogue.py"
-    )
-    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-catalogue = _load()
-every_mutant = pytest.mark.parametrize("mutant", catalogue.MUTANTS, ids=lambda m: m.name)
+every_mutant = pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 
 
 @pytest.fixture
@@ -62,19 +52,19 @@ def test_its_tests_exist(mutant):
 
 
 def test_names_tell_mutants_apart():
-    names = [mutant.name for mutant in catalogue.MUTANTS]
+    names = [mutant.name for mutant in MUTANTS]
     assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("times", [0, 2])
 def test_a_mutant_that_does_not_fit_is_an_error(tmp_path, times):
     (tmp_path / "a.py").write_text("x = 1\n" * times)
-    mutant = catalogue.Mutant("x", (catalogue.Patch("a.py", "x = 1", "x = 2"),), ("tests",))
-    with pytest.raises(catalogue.OutOfDateError, match=f"out of date.*{times} times"):
+    mutant = Mutant("x", (Patch("a.py", "x = 1", "x = 2"),), ("tests",))
+    with pytest.raises(OutOfDateError, match=f"out of date.*{times} times"):
         mutant.apply(tmp_path)
 
 
 def test_a_file_that_is_gone_is_an_error(tmp_path):
-    mutant = catalogue.Mutant("x", (catalogue.Patch("gone.py", "x", "y"),), ("tests",))
-    with pytest.raises(catalogue.OutOfDateError, match="0 times"):
+    mutant = Mutant("x", (Patch("gone.py", "x", "y"),), ("tests",))
+    with pytest.raises(OutOfDateError, match="0 times"):
         mutant.apply(tmp_path)

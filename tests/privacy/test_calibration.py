@@ -38,6 +38,16 @@ def test_agrees_with_dp_accounting_from_the_safe_side(epsilon, delta):
 )
 def test_the_next_float_would_break_the_budget(epsilon, delta):
     """mu is the largest float on the safe side, judged by independent high-precision arithmetic."""
+    check_largest_float(epsilon, delta)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-9), (2.0, 1e-6), (8.0, 1e-5)])
+def test_the_next_float_would_break_usual_budgets(epsilon, delta):
+    """The same without a search, for the mutants: a search that finds a mistake goes on for long."""
+    check_largest_float(epsilon, delta)
+
+
+def check_largest_float(epsilon, delta):
     mu = mu_of(Budget(epsilon=epsilon, delta=delta))
 
     def exact(value):

@@ -9,6 +9,7 @@ import stat
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.archive import read_release
+from primo.bundle.describe import plan_text, statement_text
 from primo.bundle.manifest import CONTENT, FILE, MOST_BYTES, agree, parse
 from primo.bundle.tables import read_variants
 from primo.errors import InputError
@@ -97,7 +99,8 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
 
     Refuses, naming the part: a file that is missing, that the manifest does not list, or whose size
     or SHA-256 differs; a manifest that does not fit the schema or says other things about the
-    guarantee than moments.npz; links, compressed or overlapping members, other names in a .zip.
+    guarantee than moments.npz; a statement or plan in other words than this version of primo would use,
+    if it wrote the bundle; links, compressed or overlapping members, other names in a .zip.
 
     Notes
     -----
@@ -115,6 +118,7 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
             release = read_release(file, "moments.npz")
         if not agree(manifest, release):
             raise InputError(f"{FILE} says other things than moments.npz; one of them was edited")
+        _check_words(parts, manifest, release)
         variants = None
         if (text := _text(parts, "variants.tsv")) is not None:
             variants = read_variants(text, haplotypes=bool(manifest["haplotypes"]))
@@ -148,6 +152,19 @@ def _verify(parts: Parts, manifest: dict[str, Any]) -> None:
         with parts.open(name) as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != part["sha256"]:  # type: ignore[arg-type]
                 raise InputError(f"{name} was changed: its SHA-256 is not the one in {FILE}")
+
+
+def _check_words(parts: Parts, manifest: dict[str, Any], release: Release) -> None:
+    """Refuse a statement or a plan that was rewritten, its hashes included."""
+    if manifest["primo"] != version("primo-dp"):  # another version may have other words
+        return
+    for name, text in (("statement.txt", statement_text), ("plan.json", _plan_text)):
+        if _text(parts, name) != text(release):
+            raise InputError(f"{name} says other things than moments.npz; it was edited")
+
+
+def _plan_text(release: Release) -> str:
+    return plan_text(release.plan)
 
 
 def _small(parts: Parts, name: str) -> bytes:

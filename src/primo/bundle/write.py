@@ -9,7 +9,7 @@ import re
 import secrets
 import shutil
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ def write_bundle(
     level: float = 0.95,
     created: datetime.date | None = None,
     workspace: Path | None = None,
+    approve: Callable[[str], object] | None = None,
 ) -> Path:
     """Write everything that may be published about a release to a new folder, or to a new .zip.
 
@@ -66,6 +67,9 @@ def write_bundle(
         Date that the bundle bears; today in UTC if left out.
     workspace
         Folder for temporary files, on the same file system; beside `path` if left out.
+    approve
+        Called with the digest of the finished bundle before it appears; an error keeps it from
+        appearing.
 
     Notes
     -----
@@ -112,6 +116,8 @@ def write_bundle(
             variants=variants,
         )
         (made / FILE).write_bytes(encode(manifest))
+        if approve is not None:
+            approve(file_digest(made / FILE)[0])
         if target.suffix == ".zip":
             made = _zipped(made, folder / "bundle.zip")
         _date(made, created)

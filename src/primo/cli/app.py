@@ -6,6 +6,7 @@ Exit code 0: done. 1: could not be done (budget used up, ledger locked, disk ful
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import sys
@@ -16,6 +17,7 @@ from typing import Any, NoReturn
 
 import click
 
+from primo.cli.words import in_options
 from primo.errors import BudgetError, LedgerError, PrimoError
 
 __all__ = ["main"]
@@ -49,6 +51,16 @@ class _Commands(click.Group):
         command: click.Command = getattr(import_module(f"primo.cli.{module}"), module)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; for one that does not exist, name the nearest."""
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            close = difflib.get_close_matches(args[0], _COMMANDS, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(_COMMANDS)}"
+            ctx.fail(f"no command is called {args[0]!r}; {hint}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
@@ -63,7 +75,8 @@ class _Commands(click.Group):
         line = list(args[0] if args else options.get("args") or sys.argv[1:])
 
         def leave(message: str, code: int, error: BaseException | None) -> NoReturn:
-            _leave(message, code, error, for_machines="--json" in line)
+            key = "--key" if line[:1] == ["ledger"] else "--ledger-key"
+            _leave(in_options(message, key=key), code, error, for_machines="--json" in line)
 
         try:
             return super().main(*args, **{**options, "standalone_mode": True})
@@ -103,7 +116,8 @@ def _leave(message: str, code: int, error: BaseException | None, *, for_machines
 
 
 def _show_warning(message: Any, *_: Any, **__: Any) -> None:
-    click.echo(f"Note: {message}", err=True)
+    click.echo(f"Note: {in_options(str(message))}", err=True)
+
 
 
 @click.group(

@@ -17,7 +17,14 @@ from primo.sources.base import Columns, Source
 from primo.sources.choose import read_list
 from primo.variants import Variants
 
-__all__ = ["Opened", "open_features", "open_rows", "outcome_bounds", "settings_of"]
+__all__ = [
+    "Opened",
+    "missing_of",
+    "open_features",
+    "open_rows",
+    "outcome_bounds",
+    "settings_of",
+]
 
 _GENOTYPES = ("bfile", "pfile", "vcf", "vcf_zarr")
 _KINDS = (*_GENOTYPES, "table", "feature_array")
@@ -54,7 +61,12 @@ def open_features(options: Options, names: tuple[str, ...], variants: Variants |
     if kind == "table":
         from primo.sources.tables import open_table
 
-        return open_table(options["table"], columns=names, id_column=options["id_column"])
+        return open_table(
+            options["table"],
+            columns=names,
+            id_column=options["id_column"],
+            missing=_spellings(options),
+        )
     return _open_array(options["feature_array"], names)
 
 
@@ -85,10 +97,16 @@ def settings_of(options: Options, opened: Opened) -> Settings:
         public_covariance=_public_numbers(options["public_covariance"]),
         public_mean=_public_numbers(options["public_mean"]),
         fit_intercept=options["intercept"],
-        missing=options["missing"],
+        missing=missing_of(options),
         split=options["split"],
         outcome_moments=options["outcome_moments"],
     )
+
+
+def missing_of(options: Options) -> str:
+    """Return how missing values are treated: as asked, else as people expect of this kind of file."""
+    asked: str | None = options["missing"]
+    return asked or ("centre" if _kind(options) in _GENOTYPES else "error")
 
 
 def outcome_bounds(options: Options, source: Source) -> Bounds | None:
@@ -111,7 +129,8 @@ def _kind(options: Options) -> str:
 def _cohort_options(options: Options) -> dict[str, Any]:
     names = ("haplotypes", "dosages", "covar", "keep", "remove", "extract", "exclude")
     public = ("frequencies", "maf", "multiallelic")
-    return {name: options[name] for name in (*_GENOTYPES, *names, *public)}
+    chosen = {name: options[name] for name in (*_GENOTYPES, *names, *public)}
+    return {**chosen, "also_missing": options["na"]}
 
 
 def _cohort(options: Options) -> Opened:
@@ -161,7 +180,15 @@ def _table(options: Options) -> Source:
         outcomes_table=options["outcomes_table"],
         id_column=options["id_column"],
         same_order=options["same_order"],
+        missing=_spellings(options),
     )
+
+
+def _spellings(options: Options) -> tuple[str, ...] | None:
+    """Return the cells of a table that mean: missing; None for the usual ones."""
+    from primo.sources.text import MISSING
+
+    return (*MISSING, *options["na"]) if options["na"] else None
 
 
 def _arrays(options: Options) -> Source:

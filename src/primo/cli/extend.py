@@ -51,9 +51,8 @@ __all__ = ["extend"]
 @click.pass_context
 def extend(ctx: click.Context, /, **options: Any) -> None:
     """Release new outcomes of the same people; only their association is paid for."""
-    config = ""
     if options["resume"]:
-        options = resumed_options(ctx, options)
+        options, config = resumed_options(ctx, options)
     else:
         config = used_config(ctx)
     if options["release"] is None or options["epsilon"] is None or options["delta"] is None:

@@ -43,10 +43,10 @@ def fit(ctx: click.Context, /, **options: Any) -> None:
     Reads each row once. The ledger is charged before the first one is read.
     """
     if options["resume"]:
-        options = resumed_options(ctx, options)
-        request = prepared_request(options, config="")
+        options, config = resumed_options(ctx, options)
     else:
-        request = prepared_request(options, config=used_config(ctx))
+        config = used_config(ctx)
+    request = prepared_request(options, config=config)
     if options["dry_run"]:
         preview(request)
     else:

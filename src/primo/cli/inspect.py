@@ -3,31 +3,65 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from primo.cli.options import json_option, release_argument
 from primo.cli.output import say, show_json
+from primo.errors import LedgerError
+
+if TYPE_CHECKING:
+    from primo.bundle import Bundle
 
 __all__ = ["inspect"]
 
 
-@click.command(epilog="Example:  primo inspect release/")
+@click.command(epilog="Example:  primo inspect release/ --ledger cohort.ledger")
 @release_argument
+@click.option("--ledger", help="Ledger that paid: is this, to the byte, the release that it noted?")
 @json_option
-def inspect(release: Path, json_: bool) -> None:
+def inspect(release: Path, ledger: str | None, json_: bool) -> None:
     """Verify every part of a release by its SHA-256 and print the privacy statement.
 
-    A release that was changed after it was written is refused.
+    A release whose parts do not belong together is refused. Whether it is the one that was made, only
+    its ledger can tell: exit code 1 if that has noted another digest, or none.
     """
     from primo.bundle import read_bundle
 
     bundle = read_bundle(release)
+    if ledger is not None:
+        _check_noted(bundle, ledger)
     if json_:
-        show_json({"verified": True, "digest": bundle.digest, "manifest": bundle.manifest})
+        found = {"verified": True, "in_ledger": None if ledger is None else True}
+        show_json({**found, "digest": bundle.digest, "manifest": bundle.manifest})
         return
     click.echo(bundle.release.statement())
     say()
     say(f"Verified: {len(bundle.manifest['parts'])} parts match the manifest.")
     say(f"Release {bundle.manifest['release_id']}, digest sha256:{bundle.digest}")
-    say("The digest is what the ledger noted; compare it there: primo ledger history LEDGER")
+    if ledger is not None:
+        say(f"The digest is the one that {ledger} noted.")
+    else:
+        say("Whether that is the digest which the ledger noted: --ledger LEDGER")
+
+
+def _check_noted(bundle: Bundle, where: str) -> None:
+    """Refuse a release that is not the one that the ledger noted."""
+    from primo.ledger import open_ledger
+
+    book = open_ledger(where, readonly=True)
+    name = bundle.manifest["release_id"]
+    known = book.find(name)
+    if known is None:
+        raise LedgerError(f"{book.where} knows no release {name}; it was paid elsewhere, or never")
+    if known.digest is None:
+        raise LedgerError(
+            f"{book.where} was charged for release {name}, but has noted no digest: it was not finished "
+            "there. Finish it with --resume"
+        )
+    if known.digest != bundle.digest:
+        raise LedgerError(
+            f"{bundle.path} is not the release {name} that {book.where} noted: its digest is "
+            f"{bundle.digest[:12]}…, there it is {known.digest[:12]}…. It was changed; use an untouched copy"
+        )

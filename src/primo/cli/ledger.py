@@ -9,13 +9,18 @@ import click
 
 from primo.cli.options import json_option
 from primo.cli.output import say, show_json, table
-from primo.errors import InputError
+from primo.errors import InputError, LedgerError
 
 __all__ = ["ledger"]
 
 _where = click.argument("where", metavar="LEDGER")
 _key = click.option(
     "--key", type=click.Path(path_type=Path), help="Key file, if not beside the ledger."
+)
+_head = click.option(
+    "--head",
+    metavar="HASH",
+    help="Head noted earlier, which the history must still contain: nothing was cut off since.",
 )
 _limit = (
     click.option("--epsilon", type=float, required=True, help="Limit: epsilon."),
@@ -54,10 +59,11 @@ def init(where: str, epsilon: float, delta: float, key: Path | None, json_: bool
 
 @ledger.command(epilog="Example:  primo ledger show cohort.ledger")
 @_where
+@_head
 @json_option
-def show(where: str, json_: bool) -> None:
+def show(where: str, head: str | None, json_: bool) -> None:
     """Show what is spent and left, per data set; verifies the history first."""
-    book = _open(where)
+    book = _open(where, head=head)
     rows = book.spent()
     if json_:
         show_json({"ledger": book.where, "head": book.head, "datasets": [_spent(s) for s in rows]})
@@ -67,7 +73,7 @@ def show(where: str, json_: bool) -> None:
         return
     click.echo(
         table(
-            ("data set", "rows", "releases", "epsilon spent", "of", "delta", "epsilon left"),
+            ("data set", "rows", "releases", "epsilon spent", "of", "delta", "epsilon left", ""),
             [
                 (
                     s.dataset,
@@ -77,6 +83,7 @@ def show(where: str, json_: bool) -> None:
                     f"{s.limit.epsilon:g}",
                     f"{s.limit.delta:.3g}",
                     f"{s.left.epsilon:.4g}",
+                    "over the limit" if _over(s) else "",
                 )
                 for s in rows
             ],
@@ -84,16 +91,17 @@ def show(where: str, json_: bool) -> None:
     )
     say(
         "Spent and left are for everything composed, at the delta of the limit; they do not add up "
-        "like money."
+        "like money. An epsilon that was asked for at a smaller delta counts as less here."
     )
 
 
 @ledger.command(epilog="Example:  primo ledger history cohort.ledger --json")
 @_where
+@_head
 @json_option
-def history(where: str, json_: bool) -> None:
+def history(where: str, head: str | None, json_: bool) -> None:
     """List every entry, oldest first; verifies that none was changed."""
-    book = _open(where)
+    book = _open(where, head=head)
     entries = book.history()
     if json_:
         show_json(
@@ -102,14 +110,14 @@ def history(where: str, json_: bool) -> None:
         return
     click.echo(
         table(
-            ("no.", "time (UTC)", "entry", "data set", "cost", "by", "purpose", "release"),
+            ("no.", "time (UTC)", "entry", "data set", "what", "by", "purpose", "release"),
             [
                 (
                     e.number,
                     e.time,
                     e.kind,
                     e.dataset or "",
-                    "" if e.cost is None else str(e.cost),
+                    _what(e, book.limit.delta),
                     e.user or "",
                     e.purpose or "",
                     (e.release_id or "")[:12],
@@ -133,6 +141,26 @@ def export(where: str, out: Path, json_: bool) -> None:
         show_json({"file": str(path), "head": book.head})
     else:
         say(f"Wrote {path}. Head of the chain: {book.head}")
+
+
+@ledger.command(epilog="Example:  primo ledger verify books.jsonl")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--head", metavar="HASH", help="Head that the exported history must have.")
+@json_option
+def verify(file: Path, head: str | None, json_: bool) -> None:
+    """Check an exported history (.jsonl) without the ledger: no entry was changed or left out."""
+    from primo.ledger import verify_export
+
+    found = verify_export(file)
+    if head is not None and head != found:
+        raise LedgerError(
+            f"the head of {str(file)!r} is {found[:16]}…, not {head[:16]}…: it is another history, or a "
+            "shorter or longer one"
+        )
+    if json_:
+        show_json({"verified": True, "head": found})
+    else:
+        say(f"Verified. Head of the chain: {found}")
 
 
 @ledger.command(
@@ -198,10 +226,30 @@ def grant(where: str, role: str, read_only: bool) -> None:
     say(f"{role} may now {'read' if read_only else 'charge'} {book.where}.")
 
 
-def _open(where: str, *, readonly: bool = True, key: Path | None = None) -> Any:
+def _open(
+    where: str, *, readonly: bool = True, key: Path | None = None, head: str | None = None
+) -> Any:
     from primo.ledger import open_ledger
 
-    return open_ledger(where, key_file=key, readonly=readonly)
+    return open_ledger(where, key_file=key, readonly=readonly, expected_head=head)
+
+
+def _over(spent: Any) -> bool:
+    """Whether more is spent than the limit allows: by a note, or before the limit was lowered."""
+    return bool(spent.epsilon > spent.limit.epsilon * (1 + 1e-6))  # what was spent is rounded up
+
+
+def _what(entry: Any, delta: float) -> str:
+    """Say what an entry is about: a limit, a cost (with its epsilon at this delta), a digest."""
+    from primo.privacy.accounting import epsilon_spent
+
+    if entry.limit is not None:
+        return f"limit epsilon={entry.limit.epsilon:g}, delta={entry.limit.delta:.3g}"
+    if entry.cost is not None and entry.cost.mu is not None:
+        return f"{entry.cost} (epsilon={epsilon_spent([entry.cost], delta):.4g} at delta={delta:.3g})"
+    if entry.cost is not None:
+        return str(entry.cost)
+    return "" if entry.digest is None else f"sha256:{entry.digest[:12]}"
 
 
 def _spent(spent: Any) -> dict[str, Any]:
@@ -212,11 +260,13 @@ def _spent(spent: Any) -> dict[str, Any]:
         "limit": {"epsilon": spent.limit.epsilon, "delta": spent.limit.delta},
         "spent": {"epsilon": spent.epsilon, "delta": spent.limit.delta, "mu": spent.mu},
         "left": {"epsilon": spent.left.epsilon, "mu": spent.left.mu},
+        "over_limit": _over(spent),
         "overlaps": list(spent.overlaps),
     }
 
 
 def _entry(entry: Any) -> dict[str, Any]:
+    limit = entry.limit
     return {
         "number": entry.number,
         "time": entry.time,
@@ -227,6 +277,6 @@ def _entry(entry: Any) -> dict[str, Any]:
         "release_id": entry.release_id,
         "cost": None if entry.cost is None else entry.cost.to_dict(),
         "digest": entry.digest,
-        "limit": entry.limit,
+        "limit": limit and {"epsilon": limit.epsilon, "delta": limit.delta},
         "hash": entry.hash,
     }

@@ -21,6 +21,7 @@ __all__ = [
     "engine_options",
     "json_option",
     "ledger_options",
+    "missing_option",
     "out_options",
     "release_argument",
     "release_options",
@@ -98,8 +99,12 @@ def _check_kind(parameter: click.Parameter, value: Any, where: str) -> None:
         raise InputError(f"{where} must be {wanted}" + (", or a list of such" if many else ""))
 
 
-#: Options about this call rather than about the release: not kept with it.
-_NOT_KEPT = {"config", "out", "resume", "dry_run", "json_", "ledger", "ledger_key", "user", "zip_"}
+#: Options about this call, the machine or the ledger rather than about the release: not kept with it.
+_NOT_KEPT = {
+    *("config", "out", "resume", "dry_run", "json_"),
+    *("ledger", "ledger_key", "user", "purpose", "dataset"),
+    *("threads", "workers", "scheduler"),
+}
 
 
 def used_config(ctx: click.Context) -> str:
@@ -183,8 +188,22 @@ data_options = _together(
     click.option("--outcomes-from", type=_FILE, help="File with the names of the outcomes."),
     click.option("--id-column", help="Column that names the person of a row."),
     click.option(
+        "--na",
+        metavar="TEXT",
+        multiple=True,
+        help="Further spelling of a missing cell in tables, phenotypes and covariates ('-99'); may be "
+        "repeated.",
+    ),
+    click.option(
         "--same-order", is_flag=True, help="Two tables without ids have the same rows in order."
     ),
+)
+
+missing_option = click.option(
+    "--missing",
+    type=click.Choice(["error", "centre"]),
+    help="Missing values: refuse, or count them as the public centre of their column. Default: "
+    "centre for genotype files, error for tables and arrays.",
 )
 
 cost_options = _together(
@@ -201,13 +220,7 @@ release_options = _together(
         help="What is secret about a person.",
     ),
     click.option("--bounds", type=_FILE, help="TOML file with public bounds (docs/data.md)."),
-    click.option(
-        "--missing",
-        type=click.Choice(["error", "centre"]),
-        default="error",
-        show_default=True,
-        help="Missing values: refuse, or count them as the public centre of their column.",
-    ),
+    missing_option,
     click.option(
         "--association",
         type=click.Choice(["gauss", "projection", "auto"]),
@@ -254,8 +267,16 @@ ledger_options = _together(
 )
 
 engine_options = _together(
-    click.option("--threads", type=int, help="Threads on this machine; default: its cores."),
-    click.option("--workers", type=int, help="Worker processes of a local Dask cluster."),
+    click.option(
+        "--threads",
+        type=click.IntRange(1, 1024),
+        help="Threads on this machine; default: its cores.",
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(1, 1024),
+        help="Worker processes of a local Dask cluster.",
+    ),
     click.option("--scheduler", help="Address of a Dask scheduler, for example tcp://host:8786."),
 )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from primo.cli.options import data_options, json_option, release_argument
+from primo.cli.options import data_options, json_option, missing_option, release_argument
 from primo.cli.output import say, show_json
 
 __all__ = ["predict"]
@@ -22,28 +22,22 @@ __all__ = ["predict"]
     required=True,
     help="File to write: .tsv, .tsv.gz or .parquet.",
 )
-@click.option(
-    "--missing",
-    type=click.Choice(["error", "centre"]),
-    default="error",
-    show_default=True,
-    help="Missing values: refuse, or take the public centre of the column.",
-)
+@missing_option
 @json_option
-def predict(release: Path, out: Path, missing: str, json_: bool, **options: Any) -> None:
+def predict(release: Path, out: Path, json_: bool, **options: Any) -> None:
     """Predict all outcomes for the rows of a file, block by block.
 
     Predictions are about the people of that file: they are as private as its rows, and not covered
     by the guarantee of the release.
     """
     from primo.bundle import read_bundle
-    from primo.cli.data import open_features
+    from primo.cli.data import missing_of, open_features
     from primo.prediction import predict_to_file
 
     bundle = read_bundle(release)
     coefficients = bundle.coefficients()
     columns = open_features(options, coefficients.feature_names, bundle.variants)
-    centre = bundle.release.plan.features.centre if missing == "centre" else None
+    centre = bundle.release.plan.features.centre if missing_of(options) == "centre" else None
     path = predict_to_file(coefficients, columns, out, missing_centre=centre, show_progress=True)
     if json_:
         show_json({"file": str(path), "rows": columns.n})

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import tomli_w
 from click.core import ParameterSource
 
 from primo.bundle import Bundle
@@ -140,25 +141,29 @@ def run(request: Request) -> None:
             engine=engine,
             variants=request.opened.variants,
             estimation={"estimator": request.options["estimator"]},
+            config=request.config,
         )
     except BaseException:
         if partial_of(out).exists():
             command = click.get_current_context().info_name
+            paid = "What was charged is not lost: once" if account else "Once"
             say(
-                "Nothing was published. What was charged is not lost: once the cause is mended, finish "
-                f"the same release with\n  primo {command} --resume --out {out}"
-                + (f" --ledger {request.options['ledger']}" if account else "")
+                f"Nothing was published. {paid} the cause is mended, finish the same release with\n"
+                f"  primo {command} --resume --out {out}"
             )
+        else:
+            say("Nothing was published and nothing was charged.")
         raise
     _finished(request, bundle)
 
 
-def resumed_options(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of the interrupted run; only where and how may be given anew."""
+def resumed_options(ctx: click.Context, options: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return options and configuration of the interrupted run; only where and how may be given anew."""
     if options["out"] is None:
         raise InputError("--resume needs --out: the release that was interrupted")
     with Staging.resume(options["out"]) as staging:
         kept = _read_kept(staging.config)
+        payer = staging.charge
     settings = checked(ctx.command, kept, "the interrupted run")
     anew = {"out", "resume", "json_", "ledger", "ledger_key", "user", "threads", "workers"}
     anew |= {"scheduler", "missing"}
@@ -174,7 +179,11 @@ def resumed_options(ctx: click.Context, options: dict[str, Any]) -> dict[str, An
         for name, value in settings.items():
             if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
                 options[name] = params[name].type_cast_value(ctx, value)
-    return options
+    for name in ("ledger", "purpose", "dataset", "user"):
+        options[name] = options[name] or payer.get(name)
+    if ctx.get_parameter_source("missing") is ParameterSource.COMMANDLINE:
+        kept["missing"] = options["missing"]
+    return options, tomli_w.dumps(kept)
 
 
 def _read_kept(config: str) -> dict[str, Any]:

@@ -7,13 +7,14 @@ import json
 import math
 import os
 import uuid
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from primo.errors import BudgetError, InputError, LedgerError
+from primo.errors import BudgetError, IdentityWarning, InputError, LedgerError
 from primo.ledger.chain import Row, link
 from primo.ledger.entries import Charge, Entry, Spent
 from primo.ledger.export import write_export
@@ -82,6 +83,7 @@ class Ledger:
         purpose: str,
         user: str | None = None,
         dataset: str | None = None,
+        again: bool = True,
     ) -> Charge:
         """Pay for a release before its rows are read, or refuse.
 
@@ -98,6 +100,9 @@ class Ledger:
             Why and who; the user of the operating system if None.
         dataset
             What to call these people if they are new to the ledger.
+        again
+            Whether the release may be in the ledger already. Only one whose noise is drawn again bit
+            for bit may (`primo.staging`); else it would be another release.
 
         Raises
         ------
@@ -111,6 +116,11 @@ class Ledger:
             state = pen.state
             earlier = state.charges.get(release_id)
             if earlier is not None:
+                if not again:
+                    raise LedgerError(
+                        f"release {release_id!r} is in {self.where} already. Only a staged release can be "
+                        "made again under its name, with the same noise; leave release_id out"
+                    )
                 self._check_same(state, earlier, sketch, cost)
                 return earlier
             around = self._around(state, sketch, pen.writer.people)
@@ -127,7 +137,9 @@ class Ledger:
             )
             return pen.state.charges[release_id]
 
-        self._around(self._state(), sketch, self._store.people)  # compare before the lock
+        before = self._state()
+        self._around(before, sketch, self._store.people)  # compare before the lock
+        _warn_incomparable(before, sketch)
         return self._write(act)
 
     def finish(self, release_id: str, digest: str) -> Charge:
@@ -365,6 +377,20 @@ def first_row(limit: Budget, key: Key) -> Row:
         "time": _now(),
     }
     return link(None, fields, key)
+
+
+def _warn_incomparable(state: State, sketch: Sketch) -> None:
+    """Say that people are known in two ways, so that one person may be charged as two."""
+    others = [repr(d.label) for d in state.datasets.values() if d.by != sketch.by]
+    if others:
+        warnings.warn(
+            f"people are known by their {sketch.by} here and not in data set {others[0]}"
+            f"{f' and {len(others) - 1} more' if others[1:] else ''}: the ledger cannot compare them. "
+            "If they are the same people, it takes them for others and the limit begins anew: give both "
+            "data sets the same ids (id_column=, or the index of a pandas frame)",
+            IdentityWarning,
+            stacklevel=3,
+        )
 
 
 def _refusal(where: str, whom: str, limit: Budget, earlier: list[Cost], cost: Cost) -> str:

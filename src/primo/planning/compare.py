@@ -31,6 +31,7 @@ __all__ = [
     "public_plan",
     "recommend_association",
     "recommend_estimator",
+    "typical_sd",
     "whole",
 ]
 
@@ -81,7 +82,7 @@ def plan(
     PlanTable
         Deterministic. Nothing in it depends on data, so it may be published and costs no privacy.
     """
-    if isinstance(estimators, str) or not estimators:
+    if not isinstance(estimators, list | tuple) or not estimators:
         raise InputError(f'estimators={estimators!r} must be a list, for example ["auto", "ridge"]')
     assumed = as_signal(signal)
     protections = tuple(Protection) if protection is None else (Protection.parse(protection),)
@@ -124,13 +125,16 @@ def plan(
         delta=first.budget.delta,
         signal=assumed,
         variants=tuple(variants),
-        outcome_sd=None if outcome_bounds is None else _typical_sd(first, assumed),
+        outcome_sd=None if outcome_bounds is None else typical_sd(first, signal=assumed),
     )
 
 
-def _typical_sd(made: Plan, signal: Signal) -> float:
-    """Return the standard deviation of an outcome, in its own units, that an assumption implies."""
-    typical = math.sqrt(signal.outcome_share(made.l) / made.l) * made.outcomes.norm
+def typical_sd(made: Plan, *, signal: Signal | None = None) -> float:
+    """Return the standard deviation of an outcome, in its own units, that an assumption implies.
+
+    A forecast holds for outcomes that spread about so widely; the median over outcomes.
+    """
+    typical = math.sqrt(as_signal(signal).outcome_share(made.l) / made.l) * made.outcomes.norm
     return float(np.median(made.outcomes.scale)) * typical
 
 
@@ -138,7 +142,7 @@ def _with_outcome_sd(signal: Signal, made: Plan, outcome_sd: float) -> Signal:
     if not is_number(outcome_sd) or not outcome_sd > 0:
         raise InputError(f"outcome_sd={outcome_sd!r} must be a positive number")
     # The spread is quadratic in the standard deviation, and at most 1: longer rows are cut.
-    ratio = outcome_sd / _typical_sd(made, dataclasses.replace(signal, outcome_spread=1.0))
+    ratio = outcome_sd / typical_sd(made, signal=dataclasses.replace(signal, outcome_spread=1.0))
     return dataclasses.replace(signal, outcome_spread=min(1.0, ratio**2))
 
 
@@ -260,6 +264,6 @@ def _bounds(value: Any, block: str) -> Bounds:
 
 def whole(name: str, value: Any) -> int:
     """Return a count as an int, or refuse it by its name."""
-    if not is_number(value) or value != int(value) or value < 1:
+    if not is_number(value) or not math.isfinite(value) or value != int(value) or value < 1:
         raise InputError(f"{name}={value!r} must be a whole number of at least 1")
     return int(value)

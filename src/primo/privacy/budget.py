@@ -17,8 +17,14 @@ _SMALLEST_DELTA = 1e-200  # far above the tails that docs/guarantee.md neglects
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number; True and False are not."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    """Whether a value is a real number that float64 can hold; True and False are none."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 def is_whole(value: Any) -> bool:

@@ -139,7 +139,8 @@ def _ids(table: Any, where: str) -> Ids:
             raise InputError(
                 f"column {name!r} of {where} holds {column.type}: ids must be text or whole numbers"
             )
-        part = _one_piece(column).cast(pa.large_string())
+        # Blanks around an id do not make another person.
+        part = compute.utf8_trim_whitespace(_one_piece(column).cast(pa.large_string()))
         # Half a label is none: joining makes null of it.
         parts.append(compute.if_else(compute.equal(part, ""), None, part))
     joined = compute.binary_join_element_wise(*parts, pa.scalar("\t", pa.large_string()))

@@ -62,7 +62,7 @@ def check_ids(place: str, ids: Sequence[str] | NDArray[Any] | None, n: int) -> I
     """Return the given labels as strings if there is one per row; none is quoted."""
     if ids is None:
         return None
-    labels = np.asarray(ids).astype(np.str_)
+    labels = np.char.strip(np.asarray(ids).astype(np.str_))
     if labels.shape != (n,):
         raise InputError(f"{place} has {n} rows but the ids given for them are another number")
     return labels

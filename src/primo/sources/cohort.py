@@ -69,6 +69,7 @@ def open_cohort(
     frequencies: AnyPath | Frequencies | None = None,
     maf: float | None = None,
     multiallelic: Literal["refuse", "skip"] = "refuse",
+    also_missing: Sequence[str] = (),
 ) -> Cohort:
     """Open genotypes and phenotype files as rows of one cohort; no genotype and no outcome is read.
 
@@ -96,6 +97,8 @@ def open_cohort(
         Leave out variants whose public frequency, of the rarer allele, is below.
     multiallelic
         Whether variants with several ALT alleles are an error or left out.
+    also_missing
+        Further cells of `pheno` and `covar` that mean: missing.
 
     Returns
     -------
@@ -107,8 +110,8 @@ def open_cohort(
     genotypes, known = choose_variants(
         genotypes, counts, extract, exclude, frequencies, maf, multiallelic
     )
-    phenotypes = _choose_outcomes(pheno, outcomes)
-    covariates = [open_covariates(path) for path in _paths(covar)]
+    phenotypes = _choose_outcomes(pheno, outcomes, also_missing)
+    covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
     first, *others = _join(genotypes, [*phenotypes, *covariates], keep, remove, counts)
     features, feature_rows = _beside([genotypes, *covariates], [first, *others[len(phenotypes) :]])
     chosen, outcome_rows = _beside(phenotypes, others[: len(phenotypes)])
@@ -142,6 +145,7 @@ def open_feature_columns(
     frequencies: AnyPath | Frequencies | None = None,
     maf: float | None = None,
     multiallelic: Literal["refuse", "skip"] = "refuse",
+    also_missing: Sequence[str] = (),
     like: Variants | None = None,
 ) -> Columns:
     """Open the features of a cohort without outcomes, to predict for; as `open_cohort` does.
@@ -156,16 +160,18 @@ def open_feature_columns(
     genotypes, _ = choose_variants(
         genotypes, counts, extract, exclude, frequencies, maf, multiallelic
     )
-    covariates = [open_covariates(path) for path in _paths(covar)]
+    covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
     rows = _join(genotypes, covariates, keep, remove, counts)
     return Beside(parts=(genotypes, *covariates), rows=tuple(rows))
 
 
 def _choose_outcomes(
-    pheno: AnyPath | Sequence[AnyPath], outcomes: str | Sequence[str] | None
+    pheno: AnyPath | Sequence[AnyPath],
+    outcomes: str | Sequence[str] | None,
+    also_missing: Sequence[str],
 ) -> list[TableColumns]:
     """Open the phenotype files that hold outcomes asked for."""
-    tables = [open_phenotypes(path) for path in _paths(pheno)]
+    tables = [open_phenotypes(path, also_missing=also_missing) for path in _paths(pheno)]
     if not tables:
         raise InputError(
             "give the outcomes with pheno=: a file with a header FID IID and one column per outcome. "

@@ -94,7 +94,7 @@ class PandasFrame:
         counts = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
         if counts or index.nlevels > 1:
             return None
-        return np.asarray(index.astype(str)).astype(np.str_)
+        return np.char.strip(np.asarray(index.astype(str)).astype(np.str_))
 
     def _places(self, names: Sequence[str]) -> list[int]:
         place = {name: i for i, name in enumerate(self.header)}

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.sources.base import Columns
+from primo.sources.people import People
 from primo.variants import Variants
 
 __all__ = ["Frequencies", "Matched", "count_frequencies", "read_frequencies"]
@@ -52,6 +53,7 @@ class Frequencies:
     allele: tuple[str, ...]  # whose frequency is given
     other: tuple[str, ...] | None  # where the file says it
     frequency: NDArray[np.float64]
+    people: People | None = None  # of a panel, so that the cohort is not taken for one
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -122,7 +124,9 @@ def read_frequencies(path: str | PathLike[str]) -> Frequencies:
     return _table(where, lines, len(header), places, _column(header, _OTHER))
 
 
-def count_frequencies(panel: Columns, variants: Variants, where: Path) -> Frequencies:
+def count_frequencies(
+    panel: Columns, variants: Variants, people: People, where: Path
+) -> Frequencies:
     """Count the alleles of a panel, whose people are public. Cost: one pass over it."""
     copies, calls = np.zeros(len(variants)), np.zeros(len(variants))
     for block in panel.blocks(range(panel.n), _ROWS):
@@ -136,6 +140,7 @@ def count_frequencies(panel: Columns, variants: Variants, where: Path) -> Freque
         allele=chosen.counted,
         other=chosen.other,
         frequency=copies[seen] / calls[seen] / variants.copies,
+        people=people,
     )
 
 

@@ -142,20 +142,35 @@ def _checked(known: NDArray[np.float64] | None, maf: float) -> NDArray[np.float6
 
 
 def _public(frequencies: AnyPath | Frequencies, genotypes: Genotypes) -> Frequencies:
-    """Return the public frequencies, and refuse the cohort as its own panel."""
+    """Return the public frequencies, and refuse the cohort, or a part of it, as its own panel."""
     where = frequencies.where if isinstance(frequencies, Frequencies) else Path(frequencies)
     own = getattr(genotypes, "path", None)
-    if own is not None and Path(own).resolve() == where.resolve():
+    if own is not None and _same_file(Path(own), where):
         raise PrivacyError(
             f"{where} is the private cohort itself: frequencies counted in it would leak. Give those "
             "of public people"
         )
     if isinstance(frequencies, Frequencies):
-        return frequencies
-    name = where.name
-    if name.endswith((".bed", ".pgen", ".vcf", ".vcf.gz", ".vcf.bgz", ".bcf")):
-        return frequencies_of_panel(where)
-    return read_frequencies(where)
+        found = frequencies
+    elif where.name.endswith((".bed", ".pgen", ".vcf", ".vcf.gz", ".vcf.bgz", ".bcf")):
+        found = frequencies_of_panel(where)
+    else:
+        found = read_frequencies(where)
+    if found.people is not None and found.people.meets(genotypes.people()):
+        raise PrivacyError(
+            f"{where} is not a public panel: ids in it are also in the private genotype file, and the "
+            "frequencies of private people would leak. Leave the people of the cohort out of the panel "
+            "(plink2 --remove); if they are others of the same name, give the panel ids of its own"
+        )
+    return found
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, also by way of links."""
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them is not there, or not on this machine
+        return one.resolve() == other.resolve()
 
 
 def places_of(like: Variants, variants: Variants) -> NDArray[np.intp]:
@@ -192,4 +207,4 @@ def frequencies_of_panel(path: AnyPath) -> Frequencies:
     else:
         panel = open_vcf(path)
     panel = panel.select(biallelic(panel.variants))
-    return count_frequencies(panel, panel.variants, Path(path))
+    return count_frequencies(panel, panel.variants, panel.people(), Path(path))

@@ -24,6 +24,7 @@ from primo.sources.chunked import (
     plain_type,
     walk,
 )
+from primo.sources.unchanged import Unchanged, remember
 
 __all__ = ["NpyColumns", "open_npy"]
 
@@ -43,6 +44,7 @@ class NpyColumns:
     dtype: np.dtype[Any]
     offset: int  # of the first number, in bytes
     by_columns: bool  # Fortran order
+    unchanged: Unchanged
 
     def __repr__(self) -> str:
         """Show the schema only."""
@@ -54,6 +56,9 @@ class NpyColumns:
 
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the stored rows `order`, in blocks of `rows`."""
+        return self.unchanged.during(self._walk(order, rows))
+
+    def _walk(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         if self.by_columns:
             yield from self._across(order, rows)
             return
@@ -130,6 +135,7 @@ def open_npy(
     place = str(path)
     if not path.is_file():
         raise InputError(f"there is no file {place}")
+    unchanged = remember(path)
     shape, by_columns, dtype, offset = _header(path)
     check_table(place, shape, dtype)
     n, width = shape
@@ -143,6 +149,7 @@ def open_npy(
         dtype=dtype,
         offset=offset,
         by_columns=by_columns,
+        unchanged=unchanged,
     )
 
 

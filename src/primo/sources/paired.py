@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.sources.base import Block, Columns, Ids, Rows
 
-__all__ = ["Beside", "PairedSource", "SplitSource", "select_ids"]
+__all__ = ["Beside", "PairedSource", "SplitSource", "labels_of", "select_ids"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -169,6 +169,14 @@ class Beside:
                 return found
         return None
 
+    def labels(self) -> Ids | None:
+        """Return what tells the rows apart in that store, which may be more than `ids`."""
+        for part, rows in zip(self.parts, self.rows, strict=True):
+            found = labels_of(part)
+            if found is not None:
+                return found[_as_index(rows)]
+        return None
+
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the rows `order`, in blocks of `rows`."""
         walks = [
@@ -183,6 +191,13 @@ def select_ids(columns: Columns, rows: Rows) -> Ids | None:
     """Return the labels of the chosen rows, or None where the store has none."""
     found = columns.ids()
     return None if found is None else found[_as_index(rows)]
+
+
+def labels_of(columns: Columns) -> Ids | None:
+    """Return the store's own labels of its rows, for people to read; its ids where it has no others."""
+    own = getattr(columns, "labels", None)
+    found: Ids | None = own() if callable(own) else columns.ids()
+    return found
 
 
 def _compose(stored: Rows, order: Rows) -> Rows:

@@ -26,6 +26,7 @@ from primo.sources.base import Ids, Rows
 from primo.sources.ordered import Piece, read_ordered
 from primo.sources.scratch import Scratch
 from primo.sources.storage import TableColumns, refuse_repeated, table_columns
+from primo.sources.unchanged import Unchanged, remember
 
 __all__ = ["GroupedFile", "open_feather", "open_parquet"]
 
@@ -56,6 +57,7 @@ def open_parquet(
     `scratch`: files with smaller row groups spare themselves that.
     """
     found = existing_file(path)
+    unchanged = remember(found)
     kind = library("pyarrow.parquet")
 
     def footer() -> tuple[Any, list[int]]:
@@ -64,7 +66,7 @@ def open_parquet(
             return file.schema_arrow, [file.metadata.row_group(i).num_rows for i in groups]
 
     schema, rows = attempt(footer, lambda _: _broken(found, "a Parquet"))
-    store = _store(found, schema, rows, _parquet_batches, scratch, at_once=_PAGED)
+    store = _store(found, unchanged, schema, rows, _parquet_batches, scratch, at_once=_PAGED)
     return table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
 
 
@@ -83,6 +85,7 @@ def open_feather(
     of more than 32 MB of numbers go through `scratch`, at least one whole column of a batch at a time.
     """
     found = existing_file(path)
+    unchanged = remember(found)
     pa = library()
 
     def footer() -> tuple[Any, list[int], bool]:
@@ -104,7 +107,8 @@ def open_feather(
 
     schema, rows, packed = attempt(footer, lambda _: _broken(found, "an Arrow"))
     reader = _packed_batches if packed else _mapped_batches
-    store = _store(found, schema, rows, reader, scratch, at_once=1 if packed else len(schema))
+    at_once = 1 if packed else len(schema)
+    store = _store(found, unchanged, schema, rows, reader, scratch, at_once=at_once)
     return table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
 
 
@@ -117,7 +121,7 @@ class GroupedFile:
     starts: NDArray[np.intp]  # (groups + 1,) number of the first row of each group, and n
     reader: Reader
     at_once: int  # columns that can be read at once however large the group
-    size: int  # of the file on disk, to see that it did not change
+    unchanged: Unchanged
     scratch: Path | None
 
     @property
@@ -203,8 +207,7 @@ class GroupedFile:
             yield start, np.hstack(parts)[:, : len(names)]
 
     def _batches(self, names: Sequence[str], group: int) -> Iterator[Any]:
-        if self.path.stat().st_size != self.size:
-            raise InputError(f"{self.path} has changed since it was opened; open it again")
+        self.unchanged.check()
         large = 8 * len(names) * int(self.starts[group + 1] - self.starts[group]) > _GROUP
         walk = steps(
             lambda: self.reader(self.path, names, group, large),
@@ -216,6 +219,7 @@ class GroupedFile:
             yield batch.select(list(names))
         if missing:
             raise _broken(self.path, "a whole")
+        self.unchanged.check()
         # Arrow keeps what it freed; over many groups and slabs that adds up.
         library().default_memory_pool().release_unused()
 
@@ -284,6 +288,7 @@ def _field(text: bytes, table: int, number: int) -> int:
 
 def _store(
     path: Path,
+    unchanged: Unchanged,
     schema: Any,
     rows: list[int],
     reader: Reader,
@@ -299,7 +304,7 @@ def _store(
         starts=np.concatenate([[0], np.cumsum(rows)]).astype(np.intp),
         reader=reader,
         at_once=at_once,
-        size=path.stat().st_size,
+        unchanged=unchanged,
         scratch=None if scratch is None else Path(scratch),
     )
 

@@ -58,6 +58,18 @@ class People:
         families = self.has_families and others.has_families
         return np.isin(self._keys(families), others._keys(families))
 
+    def meets(self, others: People) -> bool:
+        """Whether an id of one file is in the other, family id or not.
+
+        Tools that know no families write `FID_IID` for an id, so that spelling counts too.
+        """
+        return bool(np.isin(self._spellings(), others._spellings()).any())
+
+    def _spellings(self) -> Ids:
+        if self.fid is None:
+            return self.iid
+        return np.concatenate([self.iid, np.char.add(np.char.add(self.fid, "_"), self.iid)])
+
     def _keys(self, families: bool) -> Ids:
         if not families or self.fid is None:
             return self.iid
@@ -126,5 +138,8 @@ def _people(path: Path, lines: list[tuple[str, ...]], *, header: Sequence[str]) 
     places = [header.index(name) for name in ("IID", "FID") if name in header]
     if min(map(len, lines)) <= max(places):
         raise InputError(f"{path} has a line that is too short for its ids")
-    iid, *fid = (np.array([line[place] for line in lines], dtype=np.str_) for place in places)
+    # PLINK's words hold no ASCII blanks; others at their ends do not make another person either.
+    iid, *fid = (
+        np.array([line[place].strip() for line in lines], dtype=np.str_) for place in places
+    )
     return People(where=path, iid=iid, fid=fid[0] if fid else None)

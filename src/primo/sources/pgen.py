@@ -18,6 +18,7 @@ from primo.sources.base import Rows
 from primo.sources.packed import with_nan
 from primo.sources.people import People, read_psam
 from primo.sources.plink import companion
+from primo.sources.unchanged import remember
 from primo.sources.variant_columns import VariantColumns
 from primo.sources.variant_lists import VariantTable, refuse_multiallelic
 from primo.variants import Variants
@@ -48,7 +49,7 @@ class PgenColumns(VariantColumns):
         """Read who the rows are."""
         return read_psam(companion(self.path, ".psam"))
 
-    def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
+    def _walk(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the people `order` in blocks of `rows`.
 
         Cost: the chosen variants are unpacked once for each 64 MB of genotypes, of a quarter of that
@@ -88,11 +89,13 @@ class PgenColumns(VariantColumns):
 def open_pgen(path: str | PathLike[str], *, dosages: bool = False) -> PgenColumns:
     """Open a PLINK 2 fileset by its prefix or by the path of its `.pgen`."""
     pgen = companion(Path(path), ".pgen")
+    unchanged = remember(pgen, companion(pgen, ".pvar"), companion(pgen, ".psam"))
     people = len(read_psam(companion(pgen, ".psam")))
     variants, offsets = _read_pvar(companion(pgen, ".pvar"))
     _open_reader(pgen, people, len(variants), offsets).close()
     return PgenColumns(
         path=pgen,
+        unchanged=unchanged,
         samples=people,
         variants=variants,
         places=np.arange(len(variants), dtype=np.uint32),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -20,14 +21,14 @@ from primo.sources.text import MISSING, PLINK_MISSING, open_text
 __all__ = ["open_covariates", "open_phenotypes", "people_of"]
 
 
-def open_phenotypes(path: str | PathLike[str]) -> TableColumns:
-    """Open outcomes. NA, nan, a dot and -9 are missing, as in PLINK."""
-    return _open(path, PLINK_MISSING)
+def open_phenotypes(path: str | PathLike[str], *, also_missing: Sequence[str] = ()) -> TableColumns:
+    """Open outcomes. NA, nan, a dot and -9 are missing, as in PLINK, and what is `also_missing`."""
+    return _open(path, (*PLINK_MISSING, *also_missing))
 
 
-def open_covariates(path: str | PathLike[str]) -> TableColumns:
-    """Open further features. NA, nan and a dot are missing; -9 is a number."""
-    return _open(path, MISSING)
+def open_covariates(path: str | PathLike[str], *, also_missing: Sequence[str] = ()) -> TableColumns:
+    """Open further features. NA, nan and a dot are missing, -9 is a number unless `also_missing`."""
+    return _open(path, (*MISSING, *also_missing))
 
 
 def people_of(table: TableColumns) -> People:

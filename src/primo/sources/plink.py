@@ -16,6 +16,7 @@ from primo.errors import InputError
 from primo.sources.base import Rows
 from primo.sources.packed import Packed
 from primo.sources.people import People, read_fam
+from primo.sources.unchanged import remember
 from primo.sources.variant_columns import VariantColumns
 from primo.sources.variant_lists import VariantTable
 from primo.variants import Variants
@@ -40,7 +41,7 @@ class BedColumns(VariantColumns):
         """Read who the rows are."""
         return read_fam(companion(self.path, ".fam"))
 
-    def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
+    def _walk(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the people `order` in blocks of `rows`.
 
         Cost: one pass over the chosen variants where `order` follows the file; 64 MB and two blocks.
@@ -59,11 +60,13 @@ class BedColumns(VariantColumns):
 def open_bed(path: str | PathLike[str]) -> BedColumns:
     """Open a PLINK 1 fileset by its prefix or by the path of its `.bed`."""
     bed = companion(Path(path), ".bed")
+    unchanged = remember(bed, companion(bed, ".bim"), companion(bed, ".fam"))
     people = read_fam(companion(bed, ".fam"))
     variants = _read_bim(companion(bed, ".bim"))
     _check_bed(bed, len(people), len(variants))
     return BedColumns(
         path=bed,
+        unchanged=unchanged,
         samples=len(people),
         variants=variants,
         places=np.arange(len(variants), dtype=np.intp),

@@ -25,6 +25,7 @@ from primo.sources.arrow import attempt, existing_file, library, to_floats, to_i
 from primo.sources.base import Ids, Rows
 from primo.sources.ordered import Piece, read_ordered
 from primo.sources.storage import TableColumns, refuse_repeated, table_columns
+from primo.sources.unchanged import Unchanged, remember
 
 __all__ = ["BLANKS", "MISSING", "PLINK_MISSING", "TextFile", "open_text"]
 
@@ -72,6 +73,7 @@ def open_text(
     Cost: one pass over the bytes of the file, for n and the chunks; no cell is parsed.
     """
     found = existing_file(path)
+    unchanged = remember(found)
     with closing(_opened(found)) as file:
         line = attempt(file.readline, lambda _: _broken(found))
         cut, header = _parse_header(line, separator, found)
@@ -83,7 +85,7 @@ def open_text(
         missing=tuple(MISSING if missing is None else ("", *missing)),
         starts=starts,
         offsets=offsets,
-        size=found.stat().st_size,
+        unchanged=unchanged,
         scratch=None if scratch is None else Path(scratch),
     )
     return table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
@@ -99,7 +101,7 @@ class TextFile:
     missing: tuple[str, ...]
     starts: NDArray[np.intp]  # (chunks + 1,) number of the first row of each chunk, and n
     offsets: NDArray[np.int64]  # (chunks + 1,) where it begins in the (unpacked) bytes, and the end
-    size: int  # of the file on disk, to see that it did not change
+    unchanged: Unchanged
     scratch: Path | None
 
     @property
@@ -146,9 +148,10 @@ class TextFile:
         return np.concatenate([to_ids(table, self.where) for _, table in tables])
 
     def _tables(self, chunks: NDArray[np.intp], kinds: dict[str, Any]) -> Iterator[tuple[int, Any]]:
-        """Read and parse chunks, one after the other."""
-        if self.path.stat().st_size != self.size:
-            raise InputError(f"{self.path} has changed since it was opened; open it again")
+        """Read and parse chunks, one after the other, of a file that stays as it is meanwhile."""
+        return self.unchanged.during(self._walk(chunks, kinds))
+
+    def _walk(self, chunks: NDArray[np.intp], kinds: dict[str, Any]) -> Iterator[tuple[int, Any]]:
         with closing(_opened(self.path)) as file:
             for chunk in map(int, chunks):
                 text = attempt(partial(self._text, file, chunk), lambda _: _broken(self.path))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.sources.base import Ids
+from primo.sources.base import Ids, Rows
 from primo.sources.people import People
+from primo.sources.unchanged import Unchanged
 from primo.variants import Variants
 
 __all__ = ["VariantColumns"]
@@ -27,6 +28,7 @@ class VariantColumns(ABC):
     samples: int  # people in the store
     variants: Variants
     places: NDArray[Any]  # where the variants are stored
+    unchanged: Unchanged  # the files behind it
 
     @property
     def rows_per_person(self) -> int:
@@ -47,6 +49,14 @@ class VariantColumns(ABC):
         """Show the schema only."""
         return f"<{type(self).__name__} n={self.n} variants={len(self.variants)} (private)>"
 
+    def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
+        """Yield the rows `order` in blocks of `rows`, of files that stay as they are meanwhile."""
+        return self.unchanged.during(self._walk(order, rows))
+
+    @abstractmethod
+    def _walk(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
+        """Yield the blocks."""
+
     @abstractmethod
     def people(self) -> People:
         """Read who the people are."""
@@ -58,6 +68,14 @@ class VariantColumns(ABC):
         known must not depend on who else is in the file.
         """
         return np.repeat(self.people().iid, self.rows_per_person)
+
+    def labels(self) -> Ids:
+        """Return what tells the people of this file apart: `FID IID` where individual ids repeat."""
+        people = self.people()
+        named = people.iid
+        if people.fid is not None and len(np.unique(named)) != len(named):
+            named = np.char.add(np.char.add(people.fid, " "), named)
+        return np.repeat(named, self.rows_per_person)
 
     def select(self, places: Sequence[int] | NDArray[np.intp]) -> Self:
         """Return some of the variants."""

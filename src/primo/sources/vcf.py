@@ -17,6 +17,7 @@ from primo.errors import InputError
 from primo.sources.base import Rows
 from primo.sources.packed import Packed, pack
 from primo.sources.people import People
+from primo.sources.unchanged import remember
 from primo.sources.variant_columns import VariantColumns
 from primo.sources.variant_lists import VariantTable, refuse_multiallelic
 from primo.sources.vcf_text import VcfText, open_header, scan_text
@@ -48,7 +49,7 @@ class VcfColumns(VariantColumns):
             samples = _samples(_open_reader(self.path), self.path)
         return People(where=self.path, iid=np.array(samples, dtype=np.str_), fid=None)
 
-    def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
+    def _walk(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the rows `order` in blocks of `rows`.
 
         Cost: the text is parsed once in every walk, into a temporary file without a name that takes a
@@ -128,6 +129,7 @@ def open_vcf(path: str | PathLike[str], *, haplotypes: bool = False) -> VcfColum
     """Open a VCF (plain, gzip, bgzip) or BCF. Cost: one pass over the records, without their calls."""
     path = Path(path).absolute()  # a worker elsewhere has another working folder
     _check_file(path)
+    unchanged = remember(path)
     text = scan_text(path) or _scan_bcf(path)
     if not text.samples:
         raise InputError(f"{path} has no samples: it lists variants only")
@@ -138,6 +140,7 @@ def open_vcf(path: str | PathLike[str], *, haplotypes: bool = False) -> VcfColum
         raise InputError(f"{path} is not a VCF or BCF file, or its header is broken")
     return VcfColumns(
         path=path,
+        unchanged=unchanged,
         variants=variants,
         places=np.arange(len(variants), dtype=np.intp),
         records=len(variants),
@@ -170,10 +173,14 @@ def _fixed(record: Any, path: Path) -> tuple[str, str, int, str, str]:
 
 def _samples(reader: Any, path: Path) -> tuple[str, ...]:
     try:
-        return tuple(reader.samples)
+        samples = tuple(name.strip() for name in reader.samples)
     except UnicodeDecodeError:
-        pass
-    raise InputError(f"{path} is not a VCF or BCF file, or its header is broken")
+        samples = ("",)
+    if not all(samples):
+        raise InputError(f"{path} is not a VCF or BCF file, or its header is broken")
+    if len(set(samples)) != len(samples):
+        raise InputError(f"{path}: some people are there more than once; sample names must differ")
+    return samples
 
 
 def _open_reader(path: Path, undeclared: tuple[str, ...] = ()) -> Any:

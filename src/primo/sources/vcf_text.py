@@ -98,9 +98,11 @@ def _header(
     for line in lines if first.startswith(b"##fileformat=VCF") else ():
         if not line.startswith(b"##"):
             names = _decoded(line.rstrip(b"\r\n").split(b"\t"))
-            if names is None or names[0] != "#CHROM" or b"\0" in line or "" in names:
+            if names is None or names[0] != "#CHROM" or b"\0" in line:
                 break
-            samples = tuple(names[_FIXED:])
+            samples = tuple(name.strip() for name in names[_FIXED:])
+            if not all(samples):
+                break
             if len(set(samples)) != len(samples):
                 raise InputError(
                     f"{path}: some people are there more than once; sample names must differ"

@@ -24,6 +24,7 @@ from primo.sources.chunked import (
 )
 from primo.sources.packed import with_nan
 from primo.sources.people import People
+from primo.sources.unchanged import Unchanged, remember
 from primo.sources.variant_columns import VariantColumns
 from primo.sources.variant_lists import VariantTable, refuse_multiallelic
 from primo.variants import Variants
@@ -47,6 +48,7 @@ class ZarrColumns:
     n: int
     names: tuple[str, ...]
     labels: Ids | None
+    unchanged: Unchanged  # its metadata
 
     def __repr__(self) -> str:
         """Show the schema only."""
@@ -58,6 +60,9 @@ class ZarrColumns:
 
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the stored rows `order`, in blocks of `rows`."""
+        return self.unchanged.during(self._walk(order, rows))
+
+    def _walk(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         array = _open(self.path, self.array)
 
         def read(first: int, stop: int) -> NDArray[Any]:
@@ -103,6 +108,7 @@ def open_zarr(
     """
     path = os.fspath(path)
     place = f"{path}/{array}" if array else path
+    unchanged = _remember(path, array)
     node = _checked(path, _open)(path, array)
     if not hasattr(node, "chunks"):
         names_inside = _checked(path, lambda: sorted(name for name, _ in node.arrays()))()
@@ -119,6 +125,7 @@ def open_zarr(
         n=n,
         names=check_names(place, names, width, f"{stem}_"),
         labels=check_ids(place, ids, n),
+        unchanged=unchanged,
     )
 
 
@@ -140,9 +147,10 @@ class VcfZarrColumns(VariantColumns):
     def people(self) -> People:
         """Read who the people are; the store knows no families."""
         iid = _checked(self.path, lambda: _texts(_field(self.path, "sample_id")))()
-        return People(where=Path(self.path), iid=np.array(iid, dtype=np.str_), fid=None)
+        labels = np.char.strip(np.array(iid, dtype=np.str_))
+        return People(where=Path(self.path), iid=labels, fid=None)
 
-    def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
+    def _walk(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the stored rows `order`, in blocks of `rows`."""
         refuse_multiallelic(self.variants, Path(self.path))
         calls, phased = _checked(self.path, self._calls)()
@@ -229,6 +237,7 @@ def open_vcf_zarr(path: str | os.PathLike[str], *, haplotypes: bool = False) -> 
 
 
 def _open_calls(path: str, haplotypes: bool) -> VcfZarrColumns:
+    unchanged = _remember(path, "call_genotype")
     calls = _field(path, "call_genotype", axes=3)
     count, samples, ploidy = calls.shape
     if calls.dtype.kind != "i" or 0 in calls.shape or ploidy > 2:
@@ -242,6 +251,7 @@ def _open_calls(path: str, haplotypes: bool) -> VcfZarrColumns:
         raise InputError(f"{path}: sample_id and call_genotype differ in the number of samples")
     return VcfZarrColumns(
         path=path,
+        unchanged=unchanged,
         samples=samples,
         variants=_variants(path, count, haplotypes),
         places=np.arange(count, dtype=np.intp),
@@ -266,6 +276,20 @@ def _variants(path: str, count: int, haplotypes: bool) -> Variants:
         alternatives = ",".join(allele for allele in others if allele not in ("", "."))
         table.add(name, contigs[i], place, counted=alternatives or ".", other=reference)
     return table.variants(haplotypes=haplotypes)
+
+
+def _remember(path: str, inside: str) -> Unchanged:
+    """Note what the metadata of a store are: chunks are too many, and who writes them anew writes these.
+
+    A `.zip` is one file and noted whole; of an address on the network nothing is.
+    """
+    store = Path(path)
+    if store.is_file():
+        return remember(store)
+    folders = dict.fromkeys((store, store / inside))
+    names = ("zarr.json", ".zmetadata", ".zgroup", ".zarray")
+    found = [folder / name for folder in folders for name in names]
+    return remember(*(file.absolute() for file in found if file.is_file()))
 
 
 def _checked(path: str, read: Callable[..., T]) -> Callable[..., T]:

@@ -25,7 +25,7 @@ from primo.estimate.problem import NoisyMoments
 from primo.estimate.risk import FilterRisk, Replicas, simulate
 from primo.estimate.selection import DOUBT, NUMERICAL_NOISE
 from primo.estimate.signal import Signal, SignalModel, prior_shape
-from primo.fitted import centred_moments
+from primo.fitted import centred_moments, released_feature_means, shrunk_means
 from primo.release import Release
 from primo.uncertainty.prior import judged_variances, more_replicas
 
@@ -65,7 +65,7 @@ class Posterior:
         shares = self.shares[outcomes]
         variance = (loadings.T @ self.errors) @ shares.T
         if sampling.any():
-            inverse = 1 / np.maximum(self.values, 1e-12 * max(self.values.max(), 1e-300))
+            inverse = 1 / np.maximum(self.values, 1e-12 * max(self.values.max(), 1e-290))
             extra = np.maximum(2 * self.filters - inverse[:, None], 0.0)
             variance += ((loadings.T @ extra) @ shares.T) * sampling
         return np.asarray(variance)
@@ -115,9 +115,11 @@ def posterior_of(release: Release) -> Posterior:
     if plan.intercept:
         if plan.protection.outcomes_private:
             mean_sigma = plan.association_sigma / mass
-            spread = float(np.mean((release.association[-1] / mass) ** 2))
-            kept = max(0.0, 1 - mean_sigma**2 / spread) if spread > 0 else 0.0
+            kept = shrunk_means(release.association[-1] / mass, mean_sigma)[1]
         feature_sigma = plan.covariance_sigma / mass / np.sqrt(1 + plan.triangle_bits)
+        feature_sigma *= np.sqrt(
+            shrunk_means(released_feature_means(release, mass), feature_sigma)[1]
+        )
     overlap = replicas.overlap()
     return Posterior(
         vectors=vectors,

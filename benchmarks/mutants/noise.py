@@ -1,0 +1,196 @@
+"""Mistakes about noise: which numbers get how much, and noise that is used twice."""
+
+from benchmarks.mutants.model import Mutant, Patch
+
+__all__ = ["NOISE", "REUSE"]
+
+_WORST = "tests/mechanisms/test_replay.py::test_worst_neighbours_are_mu_apart_and_no_more"
+_CALLS = "tests/mechanisms/test_replay.py::test_the_calls_do_not_depend_on_the_rows"
+_REPLAY = "tests/audit_replay/test_neighbours.py"
+_SEARCH = f"{_REPLAY}::test_a_search_finds_neighbours_mu_apart_and_none_further"
+_AROUND = f"{_REPLAY}::test_nothing_private_goes_around_the_noise"
+_GAUSS = "tests/mechanisms/test_gauss.py"
+_LAW = "tests/noise/test_sampler.py::TestLaw"
+_SCALES = f"{_GAUSS}::test_noise_scales_are_those_of_the_plan[full]"
+
+# Which numbers get noise, and how much.
+NOISE = (
+    Mutant(
+        "the diagonal of the covariance gets half the variance, as the rest of it",
+        (
+            Patch(
+                "mechanisms/gauss.py",
+                'noisy(diagonal, variance_bits, f"{label} diagonal")',
+                'noisy(diagonal, variance_bits - plan.triangle_bits, f"{label} diagonal")',
+            ),
+        ),
+        (f"{_SEARCH}[both-gauss-full]",),
+    ),
+    Mutant(
+        "the covariance gets a quarter of the variance off its diagonal",
+        (
+            Patch(
+                "mechanisms/gauss.py", "variance_bits - plan.triangle_bits,", "variance_bits - 2,"
+            ),
+        ),
+        (f"{_WORST}[both-full-rows]",),
+    ),
+    Mutant(
+        "the covariance gets all of the variance off its diagonal",
+        (Patch("mechanisms/gauss.py", "variance_bits - plan.triangle_bits,", "variance_bits,"),),
+        (f"{_WORST}[both-full-rows]",),
+    ),
+    Mutant(
+        "lower and upper triangle are drawn apart and averaged",
+        (
+            Patch(
+                "mechanisms/gauss.py",
+                "        noisy(off, variance_bits - plan.triangle_bits, label)\n",
+                "        upper = off.copy()\n"
+                "        noisy(off, variance_bits - plan.triangle_bits, label)\n"
+                '        noisy(upper, variance_bits - plan.triangle_bits, f"{label} upper")\n'
+                "        off = (off + upper) // 2\n",
+            ),
+        ),
+        (f"{_CALLS}[both-full-rows]",),
+    ),
+    Mutant(
+        "one triangle of the covariance has no noise",
+        (Patch("mechanisms/gauss.py", "        values.T[lower] = off\n", ""),),
+        (f"{_AROUND}[both-gauss-full]",),
+    ),
+    Mutant(
+        "the outcome moments are released without noise",
+        (
+            Patch(
+                "mechanisms/gauss.py",
+                "    if plan.protection.outcomes_private:\n        if",
+                "    if False:\n        if",
+            ),
+        ),
+        (f"{_AROUND}[both-gauss-full]",),
+    ),
+    Mutant(
+        "the diagonal of the outcome moments is released without noise",
+        (
+            Patch(
+                "mechanisms/gauss.py",
+                'noisy(outcome, grid.outcome_variance_bits, "outcome diagonal")',
+                "pass",
+            ),
+        ),
+        (f"{_AROUND}[both-gauss-diagonal-intercept]",),
+    ),
+    Mutant(
+        "sums of private outcomes, beside the constant, are released without noise",
+        (
+            Patch(
+                "mechanisms/gauss.py",
+                "if plan.intercept and not plan.protection.outcomes_private:",
+                "if plan.intercept:",
+            ),
+        ),
+        (f"{_AROUND}[both-gauss-full-intercept]",),
+    ),
+    Mutant(
+        "public and private block are exchanged",
+        (
+            Patch("privacy/protection.py", "self is not Protection.OUTCOMES", "self is not SWAP"),
+            Patch(
+                "privacy/protection.py",
+                "self is not Protection.FEATURES",
+                "self is not Protection.OUTCOMES",
+            ),
+            Patch("privacy/protection.py", "self is not SWAP", "self is not Protection.FEATURES"),
+        ),
+        (f"{_AROUND}[features-gauss-full-intercept]",),
+    ),
+    Mutant(
+        "σ is too small by √2",
+        (
+            Patch(
+                "noise/__init__.py", "sampler_for(variance_bits)", "sampler_for(variance_bits - 1)"
+            ),
+        ),
+        (_SCALES,),
+    ),
+    Mutant(
+        "σ is 0.87 of what it should be",
+        (Patch("noise/__init__.py", "part += noise", "part += noise // 100 * 87"),),
+        (_SCALES,),
+    ),
+    Mutant(
+        "the tail of the noise is cut off",
+        (
+            Patch(
+                "noise/sampler.py", "            if value is not None:\n", "            if False:\n"
+            ),
+        ),
+        (f"{_LAW}::test_early_tail_and_coarse_buckets_have_the_same_law[2-7]",),
+    ),
+)
+
+# Noise that is used twice.
+REUSE = (
+    Mutant(
+        "a label can be drawn twice",
+        (Patch("noise/__init__.py", "    bits.claim(label)\n", ""),),
+        (f"{_GAUSS}::test_bits_cannot_serve_two_releases",),
+    ),
+    Mutant(
+        "covariance and association share one stream",
+        (Patch("noise/bits.py", "% (chunk, len(text), text)", '% (chunk, 0, b"")'),),
+        ("tests/noise/test_api.py::TestRandomBits::test_seeds_labels_and_chunks_differ",),
+    ),
+    Mutant(
+        "every chunk of a block has the same noise",
+        (Patch("noise/bits.py", "% (chunk, len(text), text)", "% (0, len(text), text)"),),
+        ("tests/noise/test_api.py::TestRandomBits::test_seeds_labels_and_chunks_differ",),
+    ),
+    Mutant(
+        "a fork repeats the noise of its parent",
+        (Patch("noise/bits.py", "not self.reproducible and os.getpid() != self._pid", "False"),),
+        ("tests/noise/test_api.py::TestRandomBits::test_fresh_key_refuses_to_work_after_a_fork",),
+    ),
+    Mutant(
+        "the key of sealed noise is not bound to what is released",
+        (Patch("noise/bits.py", 'b"noise:" + digest', 'b"noise:"'),),
+        ("tests/noise/test_sealed.py::test_another_secret_or_release_gives_other_noise",),
+    ),
+    Mutant(
+        "sealed noise is bound to something that does not know the moments",
+        (
+            Patch(
+                "pipeline.py", "bits.bound(moments_digest(moments, plan))", 'bits.bound(b"release")'
+            ),
+        ),
+        ("tests/test_staging.py::test_same_rows_same_noise_and_other_rows_other_noise",),
+    ),
+    Mutant(
+        "a resumed release draws new noise",
+        (
+            Patch(
+                "staging.py",
+                "return RandomBits.sealed(secret, commit",
+                "return RandomBits.fresh() if secret else RandomBits.sealed(secret, commit",
+            ),
+        ),
+        ("tests/test_staging.py::test_same_rows_same_noise_and_other_rows_other_noise",),
+    ),
+    Mutant(
+        "a charge that is resumed draws for other rows",
+        (
+            Patch(
+                "staging.py",
+                'elif not hmac.compare_digest(place.read_text(encoding="ascii"), mark):',
+                "elif False:",
+            ),
+        ),
+        ("tests/test_staging.py::test_one_charge_draws_for_one_set_of_rows_only",),
+    ),
+    Mutant(
+        "a seed does not mark the release",
+        (Patch("mechanisms/gauss.py", "reproducible=bits.reproducible", "reproducible=False"),),
+        ("tests/test_estimators.py::test_a_seeded_release_says_that_it_is_not_for_publication",),
+    ),
+)

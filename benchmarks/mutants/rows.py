@@ -1,0 +1,180 @@
+"""Mistakes about rows: how far one can move the sums, and what it is clipped to."""
+
+from benchmarks.mutants.model import Mutant, Patch
+
+__all__ = ["CLIPPING", "SENSITIVITY"]
+
+_WORST = "tests/mechanisms/test_replay.py::test_worst_neighbours_are_mu_apart_and_no_more"
+_RANDOM = "tests/mechanisms/test_replay.py::test_random_neighbours_are_never_further_apart"
+_REPLAY = "tests/audit_replay/test_neighbours.py"
+_SEARCH = f"{_REPLAY}::test_a_search_finds_neighbours_mu_apart_and_none_further"
+_AROUND = f"{_REPLAY}::test_nothing_private_goes_around_the_noise"
+_SAMPLING = "tests/privacy/test_subsampling.py"
+
+# The sensitivity.
+SENSITIVITY = (
+    Mutant(
+        "the covariance's sensitivity loses its √2",
+        (
+            Patch("grid.py", "mu**2 / (2 + 2 * split", "mu**2 / (1 + 2 * split"),
+            Patch("privacy/sensitivity.py", "return 2 * p + 2 * q + 2 * s", "return p + 2 * q + s"),
+            Patch(
+                "privacy/sensitivity.py",
+                "return 2 * p + 2 * q + q * q / (2 * p)",
+                "return p + 2 * q + q * q / (2 * p)",
+            ),
+        ),
+        (f"{_WORST}[both-full-rows]",),
+    ),
+    Mutant(
+        "the association's sensitivity loses its 2",
+        (
+            Patch("planner.py", "q = mu**2 / 4 * (1 - 1e-11)", "q = mu**2 * (1 - 1e-11)"),
+            Patch("privacy/sensitivity.py", "        return 4 * q\n", "        return q\n"),
+        ),
+        (f"{_WORST}[both-full-extension]",),
+    ),
+    Mutant(
+        "the sensitivities are those that the paper prints",
+        (
+            Patch("grid.py", "(2 + 2 * split + split**2 / 2)", "(1 + split)"),
+            Patch("grid.py", "joint_distance(grid.p, grid.q, grid.s) > ", "grid.p + grid.q > "),
+        ),
+        (f"{_SEARCH}[both-gauss-full]",),
+    ),
+    Mutant(
+        "joint_distance forgets the outcome moments",
+        (
+            Patch(
+                "privacy/sensitivity.py",
+                "max(_two_blocks(p, q), _two_blocks(s, q))",
+                "_two_blocks(p, q)",
+            ),
+        ),
+        (
+            "tests/privacy/test_sensitivity.py::test_search_reaches_but_never_beats_the_formula[1-10-12.5]",
+        ),
+    ),
+    Mutant(
+        "a sampled covariance loses its √2",
+        (
+            Patch(
+                "privacy/subsampling.py",
+                "math.sqrt(2) / scales.covariance",
+                "1 / scales.covariance",
+            ),
+        ),
+        (f"{_SAMPLING}::test_covariance_alone_is_exact_against_the_worst_pair[0.1-0.4-0.02]",),
+    ),
+    Mutant(
+        "amplification by sampling is claimed for the association too",
+        (
+            Patch(
+                "privacy/subsampling.py",
+                "((1 - scales.rate) * spared + scales.rate * drawn) * _SAFETY",
+                "scales.rate * drawn * _SAFETY",
+            ),
+        ),
+        (f"{_SAMPLING}::test_composition_lies_between_brute_force_and_the_bound[3.0-2.0-0.1]",),
+    ),
+)
+
+# Clipping and the bounds.
+CLIPPING = (
+    Mutant(
+        "clipping is skipped",
+        (
+            Patch(
+                "quantise.py",
+                "over = np.flatnonzero(~(lengths <= limit))",
+                "over = np.flatnonzero(~np.isfinite(lengths))",
+            ),
+        ),
+        (f"{_RANDOM}[both-full-rows-intercept]",),
+    ),
+    Mutant(
+        "ranges are not cut",
+        (Patch("quantise.py", "np.clip(z, -self._edge, self._edge, out=z)", "pass"),),
+        ("tests/test_quantise.py::test_a_range_centres_scales_and_cuts",),
+    ),
+    Mutant(
+        "shortened rows are rounded to nearest and not checked in integers",
+        (
+            Patch("quantise.py", "rows = np.trunc(rows * shrink", "rows = np.rint(rows * shrink"),
+            Patch("quantise.py", "~(_squares(rows) <= limit))", "_squares(rows) < 0)"),
+        ),
+        ("tests/test_quantise.py::test_shortened_rows_are_in_the_ball_to_the_last_integer",),
+    ),
+    Mutant(
+        "rows are rounded away from zero",
+        (
+            Patch(
+                "quantise.py",
+                "        np.trunc(z, out=z)\n",
+                "        np.copysign(np.ceil(np.abs(z)), z, out=z)\n",
+            ),
+        ),
+        ("tests/test_quantise.py::test_rounding_is_toward_zero",),
+    ),
+    Mutant(
+        "a compiled kernel vouches for rows of any length",
+        (
+            Patch("kernels.py", "return length if length < _FAR**2 else np.inf", "return 0.0"),
+            Patch("kernels.py", "return length if reach < _FAR else np.inf", "return 0.0"),
+        ),
+        ("tests/test_kernels.py::test_types_and_layouts[bounds0-float64]",),
+        needs="numba",
+        slow=True,  # it is compiled anew
+    ),
+    Mutant(
+        "the intercept is left out of the bound",
+        (
+            Patch(
+                "quantise.py",
+                "self.radius_squared - (self.constant or 0) ** 2",
+                "self.radius_squared",
+            ),
+        ),
+        (f"{_SEARCH}[both-gauss-full-intercept]",),
+    ),
+    Mutant(
+        "outcomes are clipped to a longer norm than is paid for",
+        (
+            Patch(
+                "plans.py",
+                "radius_squared=self.grid.outcome_radius_squared",
+                "radius_squared=2 * self.grid.outcome_radius_squared",
+            ),
+        ),
+        (f"{_RANDOM}[outcomes-full-rows]",),
+    ),
+    Mutant(
+        "bounds read off a private block are accepted",
+        (Patch("planner.py", "if private and bounds.from_data:", "if False:"),),
+        ("tests/test_estimators.py::test_bounds_read_off_a_private_block_are_refused",),
+    ),
+    Mutant(
+        "missing bounds are read off private rows",
+        (
+            Patch("fitting.py", "    if private:\n        return None\n", ""),
+            Patch(
+                "fitting.py",
+                "    return Bounds.from_public_blocks(walk)\n",
+                "    import dataclasses\n\n"
+                "    return dataclasses.replace(Bounds.from_public_blocks(walk), from_data=False)\n",
+            ),
+        ),
+        (f"{_REPLAY}::test_no_bound_is_read_off_private_rows[both]",),
+    ),
+    Mutant(
+        "GaussProj takes its radius from the private rows",
+        (
+            Patch(
+                "pipeline.py",
+                "n=plan.n, radius=root * plan.features.norm",
+                'n=plan.n, radius=float(np.linalg.norm(_public_block(source, "features")))',
+            ),
+        ),
+        (f"{_AROUND}[features-projection-full-intercept]",),
+    ),
+)
