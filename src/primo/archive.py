@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import operator
 import os
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,7 +20,7 @@ from primo.errors import InputError
 from primo.grid import Grid
 from primo.mechanisms.projection import Projected
 from primo.plans import CovarianceOrigin, Plan
-from primo.privacy.budget import Budget, is_whole
+from primo.privacy.budget import Budget, is_number, is_whole
 from primo.privacy.protection import Protection
 from primo.privacy.sensitivity import joint_distance
 from primo.release import Release, expect_release
@@ -28,6 +30,15 @@ __all__ = ["load_release", "read_release", "save_release", "write_release"]
 _FORMAT = "primo release 1"
 _ARRAYS = ("covariance", "association", "outcome_moments")
 _CLIPS = ("features", "outcomes")
+
+#: What the declared types of a plan's fields mean for what was read.
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "int": is_whole,
+    "int | None": lambda value: value is None or is_whole(value),
+    "float": lambda value: is_number(value) and not math.isnan(value),
+    "bool": lambda value: isinstance(value, bool),
+    "str": lambda value: isinstance(value, str),
+}
 
 
 def save_release(release: Release, path: str | os.PathLike[str]) -> Path:
@@ -133,6 +144,7 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
     stored["grid"] = Grid(**stored["grid"])
     stored["covariance_origin"] = CovarianceOrigin(stored["covariance_origin"])
     plan = Plan(**stored)
+    _check_kinds(plan)
     release = Release(
         plan=plan,
         feature_names=tuple(manifest["feature_names"]),
@@ -145,6 +157,15 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
     )
     _check(release)
     return release
+
+
+def _check_kinds(plan: Plan) -> None:
+    """Refuse values that are not of the kind that their field declares."""
+    for part in (plan, plan.grid, plan.features, plan.outcomes):
+        for field in dataclasses.fields(part):
+            fits = _KINDS.get(str(field.type))
+            if fits is not None and not fits(getattr(part, field.name)):
+                raise ValueError(f"{field.name} is of another kind")
 
 
 def _projected(arrays: dict[str, Any]) -> Projected | None:
@@ -182,5 +203,6 @@ def _check(release: Release) -> None:
     ):
         raise ValueError("the projected association does not fit the plan")
     for name, count in (("feature_names", plan.d), ("outcome_names", plan.l)):
-        if len(getattr(release, name)) != count:
+        names = getattr(release, name)
+        if len(names) != count or not all(isinstance(text, str) for text in names):
             raise ValueError(f"the {name} do not fit the plan")

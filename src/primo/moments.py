@@ -147,10 +147,10 @@ def _block_rows(n: int, plan: Plan, workers: int) -> int:
 def _in_order(
     work: Callable[[tuple[int, Block]], int], blocks: Iterator[tuple[int, Block]], workers: int
 ) -> Iterator[int]:
-    """Run `work` over `blocks` with at most two blocks per worker in flight."""
-    if workers == 1:
-        yield from map(work, blocks)
-        return
+    """Run `work` over `blocks` with at most two blocks per worker in flight.
+
+    Blocks are read by the calling thread while the workers count, also where there is only one.
+    """
     with ThreadPoolExecutor(workers) as pool:
         pending = [pool.submit(work, block) for block in islice(blocks, 2 * workers)]
         while pending:

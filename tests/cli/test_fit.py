@@ -183,8 +183,9 @@ def test_a_missing_value_is_paid_for_once_and_the_run_goes_on(folder, primo, fit
     traits[7] = "\t".join([*cells[:5], "NA", *cells[6:]])
     Path("traits.tsv").write_text("\n".join(traits) + "\n")
     primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
-    _, err = primo(f"{fit_line} --ledger books.ledger --out release", code=2)
-    assert "missing" in err
+    line = f"{fit_line} --missing error --ledger books.ledger --out release"
+    _, err = primo(line, code=2)
+    assert "--missing centre" in err
     assert "--resume" in err
     _, err = primo("fit --resume --ledger books.ledger --out release --epsilon 6", code=2)
     assert "cannot be changed" in err

@@ -23,7 +23,7 @@ SECONDS = 10  # for one example; more is called a hang
 
 settings.register_profile(
     "fuzz",
-    max_examples=1000 if THOROUGH else 20,
+    max_examples=1000 if THOROUGH else 30,
     phases=tuple(Phase)
     if THOROUGH
     else (Phase.explicit, Phase.generate),  # shrinking takes minutes

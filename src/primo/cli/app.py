@@ -57,7 +57,9 @@ class _Commands(click.Group):
         """Find the command; for one that does not exist, name the nearest."""
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             close = difflib.get_close_matches(args[0], _COMMANDS, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(_COMMANDS)}"
+            hint = (
+                f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(_COMMANDS)}"
+            )
             ctx.fail(f"no command is called {args[0]!r}; {hint}")
         return super().resolve_command(ctx, args)
 
@@ -117,7 +119,6 @@ def _leave(message: str, code: int, error: BaseException | None, *, for_machines
 
 def _show_warning(message: Any, *_: Any, **__: Any) -> None:
     click.echo(f"Note: {in_options(str(message))}", err=True)
-
 
 
 @click.group(

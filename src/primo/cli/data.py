@@ -11,6 +11,7 @@ import numpy as np
 
 from primo.bounds import Bounds
 from primo.bounds_file import Limit, block_bounds, read_bounds_file
+from primo.cli.output import say
 from primo.errors import InputError
 from primo.fitting import Settings
 from primo.sources.base import Columns, Source
@@ -30,6 +31,8 @@ _GENOTYPES = ("bfile", "pfile", "vcf", "vcf_zarr")
 _KINDS = (*_GENOTYPES, "table", "feature_array")
 
 Options = Mapping[str, Any]
+
+_AMPLE = 3.0  # times the length of a usual row: such a norm is worth a note
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,12 +86,16 @@ def settings_of(options: Options, opened: Opened) -> Settings:
         epsilon=options["epsilon"],
         delta=options["delta"],
         protection=options["protect"],
-        feature_bounds=block_bounds(
-            spec.get("features"),
-            source.feature_names,
-            block="features",
-            known=opened.known,
-            norm=opened.norm,
+        feature_bounds=_noted(
+            block_bounds(
+                spec.get("features"),
+                source.feature_names,
+                block="features",
+                known=opened.known,
+                norm=opened.norm,
+            ),
+            len(source.feature_names),
+            "features",
         ),
         outcome_bounds=outcome_bounds(options, source),
         association=options["association"],
@@ -112,7 +119,27 @@ def missing_of(options: Options) -> str:
 def outcome_bounds(options: Options, source: Source) -> Bounds | None:
     """Return the bounds of the outcomes that the bounds file gives."""
     spec = read_bounds_file(options["bounds"]) if options["bounds"] else {}
-    return block_bounds(spec.get("outcomes"), source.outcome_names, block="outcomes")
+    found = block_bounds(spec.get("outcomes"), source.outcome_names, block="outcomes")
+    return _noted(found, len(source.outcome_names), "outcomes")
+
+
+def _noted(bounds: Bounds | None, width: int, block: str) -> Bounds | None:
+    """Return bounds as they are; say so if their norm is larger than rows can need."""
+    if bounds is None or bounds.norm is None:
+        return bounds
+    longest = width**0.5
+    if bounds.lower is not None and bounds.norm > longest * (1 + 1e-9):
+        say(
+            f"Note: [{block}] norm = {bounds.norm:g} does nothing: a row of {width} {block} in their "
+            f"ranges is at most √{width} = {longest:.4g} long."
+        )
+    elif bounds.scale is not None and bounds.norm > _AMPLE * longest:
+        say(
+            f"Note: [{block}] norm = {bounds.norm:g} is more than {_AMPLE:g} times √{width} = "
+            f"{longest:.4g}, the length of a row whose columns are one scale from their centres. Noise "
+            "grows with it."
+        )
+    return bounds
 
 
 def _kind(options: Options) -> str:

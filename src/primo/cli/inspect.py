@@ -63,5 +63,6 @@ def _check_noted(bundle: Bundle, where: str) -> None:
     if known.digest != bundle.digest:
         raise LedgerError(
             f"{bundle.path} is not the release {name} that {book.where} noted: its digest is "
-            f"{bundle.digest[:12]}…, there it is {known.digest[:12]}…. It was changed; use an untouched copy"
+            f"{bundle.digest[:12]}…, there it is {known.digest[:12]}…. It was changed; use an "
+            "untouched copy"
         )

@@ -246,7 +246,9 @@ def _what(entry: Any, delta: float) -> str:
     if entry.limit is not None:
         return f"limit epsilon={entry.limit.epsilon:g}, delta={entry.limit.delta:.3g}"
     if entry.cost is not None and entry.cost.mu is not None:
-        return f"{entry.cost} (epsilon={epsilon_spent([entry.cost], delta):.4g} at delta={delta:.3g})"
+        return (
+            f"{entry.cost} (epsilon={epsilon_spent([entry.cost], delta):.4g} at delta={delta:.3g})"
+        )
     if entry.cost is not None:
         return str(entry.cost)
     return "" if entry.digest is None else f"sha256:{entry.digest[:12]}"

@@ -21,6 +21,7 @@ from primo.cli.output import say, show_json
 from primo.errors import InputError
 from primo.fitting import Account, Engine, Prepared
 from primo.ledger import open_ledger
+from primo.planning.compare import typical_sd
 from primo.planning.forecast import predict
 from primo.plans import CovarianceOrigin, Plan
 from primo.privacy.accounting import epsilon_spent
@@ -28,6 +29,8 @@ from primo.publishing import begin, publish
 from primo.staging import Staging, partial_of
 
 __all__ = ["Request", "preview", "resumed_options", "run"]
+
+_FEW = 30  # rows, below which a note is due
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,8 +67,6 @@ class Request:
         workers, scheduler = self.options["workers"], self.options["scheduler"]
         if workers is not None and scheduler is not None:
             raise InputError("give --workers (a cluster on this machine) or --scheduler, not both")
-        if workers is not None and workers < 1:
-            raise InputError(f"--workers {workers} must be at least 1")
         return Engine(
             workers=self.options["threads"], client=scheduler or workers, show_progress=True
         )
@@ -95,6 +96,8 @@ def preview(request: Request) -> None:
                 },
                 "predicted_r2": None if expected is None else expected.r2,
                 "no_privacy_r2": None if expected is None else expected.ols_r2,
+                "outcome_sd_that_fits": None if expected is None else typical_sd(plan),
+                "missing": plan.missing,
                 "ledger_epsilon_if_new": before,
                 "config": request.config,
             }
@@ -116,6 +119,11 @@ def preview(request: Request) -> None:
         click.echo(
             f"Predicted R²: {expected.r2:.3f} (without privacy {expected.ols_r2:.3f}), if the features "
             "explain 30 % of the outcomes and the bounds fit; `primo plan` takes other assumptions."
+        )
+        click.echo(
+            "The bounds fit outcomes with a standard deviation of about "
+            f"{typical_sd(plan):.3g} (median, in their own units). If they spread less, tighter bounds "
+            "cost less noise; if more, rows are shortened."
         )
     if account is not None:
         click.echo(f"Ledger {account.ledger.where}: {after}")
@@ -220,11 +228,36 @@ def _show_counts(request: Request) -> None:
         return
     for label, count in request.opened.counts:
         say(f"{label}: {count}")
-    if request.prepared.plan.rows_per_person > 1:
+    plan = request.prepared.plan
+    say(_missing(request))
+    if plan.rows_per_person > 1:
         say(
             "Note: one row per haplotype, so a person owns two rows. The budget is that of a row; the "
             "statement and the ledger also give that of a person."
         )
+    if plan.n < _FEW:
+        say(f"Note: only {plan.n} rows: the noise that hides one of so few hides the signal, too.")
+    if plan.budget.delta > 1 / plan.n:
+        say(
+            f"Note: --delta {plan.budget.delta:g} is above 1/n = {1 / plan.n:.2g}: too weak a promise."
+        )
+
+
+def _missing(request: Request) -> str:
+    """Say how missing values are treated, and how that is changed."""
+    if request.prepared.plan.missing == "error":
+        text = "A missing value stops the run"
+        other = "--missing centre counts it as the public centre of its column"
+    else:
+        text = "Missing values count as the public centre of their column"
+        variants = request.opened.variants
+        if variants is not None:
+            by_panel = request.opened.norm is not None
+            middle = f"the middle of 0 to {variants.copies}"
+            text += f", genotypes as {'their public mean' if by_panel else middle}"
+        other = "--missing error refuses them"
+    # An extension treats them as the release that it extends.
+    return f"{text} ({other})." if "missing" in request.options else f"{text}, as before."
 
 
 def _prediction(plan: Plan) -> Any:

@@ -18,7 +18,7 @@ _SMALLEST_DELTA = 1e-200  # far above the tails that docs/guarantee.md neglects
 
 def is_number(value: Any) -> bool:
     """Whether a value is a real number that float64 can hold; True and False are none."""
-    if not isinstance(value, Real) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
         float(value)
