@@ -7,7 +7,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-statistical lint format bench streaming scaling accuracy coverage \
-	audit mutants clean
+	audit membership mutants clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -58,6 +58,9 @@ coverage: install ## do 95 % intervals cover 95 %? over a grid of cells (ten min
 
 audit: install ## attack the real program: lower bounds on epsilon (many minutes)
 	$(BIN)/python -m benchmarks.audit
+
+membership: install ## membership attack on real genotypes; rewrites docs/membership.md (minutes)
+	$(BIN)/python -m experiments.membership --write
 
 mutants: install ## break the guarantee on purpose and see the tests notice (minutes)
 	$(BIN)/python -m benchmarks.mutants

@@ -74,3 +74,11 @@ def test_quoted_results_are_those_of_the_accuracy_page():
     for name, numbers in quoted:
         shown = [cell.strip(" *") for cell in numbers.split("|")]
         assert shown == [page[name][i] for i in (1, 2, 3, 7)], name
+
+
+def test_quoted_audits_are_those_of_the_audit_page():
+    page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    quoted = re.findall(r"^\| (both|features|outcomes) \| ([\d.]+) \| ([\d.]+) \|$", README, re.M)
+    assert len(quoted) == 5
+    for line in quoted:
+        assert f"| {' | '.join(line)} |" in page, line
