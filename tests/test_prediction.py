@@ -10,6 +10,7 @@ import primo
 from primo import prediction
 from primo.fitted import Coefficients
 from primo.prediction import predict_to_file
+from primo.sources.cohort import open_feature_columns
 
 N, D, L = 50, 4, 3
 
@@ -109,3 +110,20 @@ def test_columns_that_do_not_fit(fitted, X, tmp_path):
     with pytest.raises(primo.InputError, match="does not exist"):
         predict_to_file(fitted, store, tmp_path / "nowhere" / "p.tsv")
     assert not list(tmp_path.iterdir())
+
+
+def test_people_who_share_an_individual_id_are_told_apart(fitted, tmp_path):
+    """The ledger knows people by IID; whoever reads predictions needs the family too."""
+    (tmp_path / "g.bim").write_text(
+        "".join(f"1 {name} 0 {i} A C\n" for i, name in enumerate("abcd"))
+    )
+    (tmp_path / "g.bed").write_bytes(b"\x6c\x1b\x01" + bytes([0b11100011] * D))
+    for fam, expected in (
+        ("F1 1\nF2 1\nF1 2\n", ["F1 1", "F2 1", "F1 2"]),
+        ("F1 1\nF2 3\nF1 2\n", ["1", "3", "2"]),
+    ):
+        (tmp_path / "g.fam").write_text(fam)
+        columns = open_feature_columns(bfile=tmp_path / "g")
+        path = predict_to_file(fitted, columns, tmp_path / "p.parquet", rows=[2, 0])
+        labels = read(path)["row_id"].astype(str).tolist()
+        assert labels == [expected[2], expected[0]]

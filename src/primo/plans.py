@@ -74,6 +74,22 @@ class Plan:
         return epsilon_with_margin(self.total_mu, self.budget.delta, self.margin)
 
     @property
+    def person_mu(self) -> float:
+        """Total mu against replacing all rows of a person: the mean moves as many times as far."""
+        return self.rows_per_person * self.total_mu
+
+    @property
+    def person_epsilon(self) -> float:
+        """Total epsilon, at budget.delta, against replacing all rows of a person.
+
+        From mu where that is several rows: it holds also if the sampled rows are known, while an (ε, δ)
+        for one row would need a larger delta for two.
+        """
+        if self.rows_per_person > 1:
+            return epsilon_with_margin(self.person_mu, self.budget.delta, self.margin)
+        return self.total_epsilon if self.earlier_mu else self.epsilon
+
+    @property
     def cost(self) -> Cost:
         """What this release adds to everything else released of the same people.
 

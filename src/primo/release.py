@@ -17,7 +17,6 @@ from primo.errors import InputError
 from primo.estimate.rowspace import RowSpace
 from primo.mechanisms.projection import Projected
 from primo.plans import CovarianceOrigin, Plan
-from primo.privacy.accounting import epsilon_spent
 
 if TYPE_CHECKING:
     from primo.uncertainty import GoodnessOfFit
@@ -115,12 +114,11 @@ class Release:
             ("Noise", self._noise()),
         ]
         if plan.rows_per_person > 1:
-            person = epsilon_spent([plan.cost], plan.budget.delta)
             items.append(
                 (
                     "Per person",
                     f"a person owns {plan.rows_per_person} rows; against replacing all of them at once "
-                    f"the guarantee is {_pair(person, plan.budget.delta)}",
+                    f"the guarantee is {_pair(plan.person_epsilon, plan.budget.delta)}",
                 )
             )
         if plan.calibration != "exact":

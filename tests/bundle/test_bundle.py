@@ -168,6 +168,24 @@ class TestManifest:
         assert not manifest["publishable"]
         assert "NOT FOR PUBLICATION" in manifest["warning"]
 
+    @pytest.mark.parametrize("choices", [{}, {"sampled": 100}])
+    def test_the_guarantee_of_a_person_with_two_rows(self, make, tmp_path, choices):
+        path = write_bundle(make(rows_per_person=2, **choices), tmp_path / "two")
+        privacy = read_bundle(path).manifest["privacy"]
+        guarantee = json.loads((path / "plan.json").read_text())["guarantee"]
+        assert privacy["rows_per_person"] == 2
+        assert privacy["person_mu"] == 2 * privacy["mu"]
+        assert math.isfinite(privacy["person_epsilon"])
+        assert privacy["person_epsilon"] > 2 * privacy["epsilon"]
+        assert {key: privacy[key] for key in guarantee if key in privacy} == {
+            key: value for key, value in guarantee.items() if key in privacy
+        }
+        path = write_bundle(make(**choices), tmp_path / "one")
+        privacy = read_bundle(path).manifest["privacy"]
+        assert privacy["rows_per_person"] == 1
+        assert privacy["person_epsilon"] == privacy["epsilon"]
+        assert privacy["person_mu"] == privacy["mu"]
+
     def test_dates_have_no_time(self, make, tmp_path):
         path = write_bundle(make(), tmp_path / "b", created=DAY)
         assert read_bundle(path).manifest["created"] == "2026-11-15"

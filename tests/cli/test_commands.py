@@ -71,6 +71,23 @@ def test_inspect(release, primo, primo_json):
     assert found["manifest"]["rows"] == 5000
 
 
+def test_inspect_asks_the_ledger(folder, primo, primo_json, fit_line):
+    for name in ("books", "other"):
+        primo(f"ledger init {name}.ledger --epsilon 20 --delta 1e-6")
+    primo(f"{fit_line} --ledger books.ledger --out first")
+    assert "noted" in primo("inspect first --ledger books.ledger")[1].splitlines()[-1]
+    assert primo_json("inspect first --ledger books.ledger")["in_ledger"] is True
+    assert primo_json("inspect first")["in_ledger"] is None
+    assert "knows no release" in primo("inspect first --ledger other.ledger", code=1)[1]
+    # A forger who knows hashes and passes every check of the parts.
+    manifest = Path("first/manifest.json")
+    text = manifest.read_text()
+    assert '"level": 0.95' in text
+    manifest.write_text(text.replace('"level": 0.95', '"level": 0.96'))
+    _, err = primo("inspect first --ledger books.ledger", code=1)
+    assert "not the release" in err
+
+
 def test_report(release, primo):
     primo("report release --out page.html --title Cohort")
     page = Path("page.html").read_text()
@@ -148,7 +165,67 @@ def test_the_steward_keeps_the_books(folder, primo, primo_json):
     assert "Verified" in err
     primo("ledger export books.ledger --out books.jsonl")
     assert len(Path("books.jsonl").read_text().splitlines()) >= 4
-    assert primo_json("ledger history books.ledger")["head"]
+    head = primo_json("ledger history books.ledger")["head"]
+    assert head in primo("ledger verify books.jsonl")[1]
+    primo(f"ledger verify books.jsonl --head {head}")
+    primo("ledger verify books.jsonl --head 0000", code=1)
+    primo(f"ledger show books.ledger --head {head}")
+    assert "cut off" in primo("ledger show books.ledger --head 0000", code=1)[1]
+
+
+def test_the_history_says_what_and_the_books_who_is_over(folder, primo, primo_json, fit_line):
+    primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
+    digest = primo_json(f"{fit_line} --ledger books.ledger --out release")["digest"]
+    out, _ = primo("ledger history books.ledger")
+    assert "limit epsilon=6, delta=1e-06" in out
+    assert digest[:12] in out
+    assert "over the limit" not in primo("ledger show books.ledger")[0]
+    primo("ledger note books.ledger --mu 2 --purpose elsewhere")
+    out, err = primo("ledger show books.ledger")
+    assert "over the limit" in out
+    assert "smaller delta" in err
+    assert primo_json("ledger show books.ledger")["datasets"][0]["over_limit"]
+
+
+def test_bounds_that_do_nothing_and_few_rows_are_noted(folder, primo):
+    Path("few.txt").write_text("".join(f"person{i:05d} person{i:05d}\n" for i in range(20)))
+    Path("limits.toml").write_text(
+        "[features]\nnorm = 99\n[outcomes]\ncentre = 0\nscale = 1\nnorm = 50\n"
+    )
+    line = "fit --bfile cohort --pheno traits.tsv --bounds limits.toml --epsilon 1 --delta 0.1"
+    out, err = primo(f"{line} --keep few.txt --dry-run")
+    assert "[features] norm = 99 does nothing" in err
+    assert "[outcomes] norm = 50 is more than 3 times" in err
+    assert "only 20 rows" in err
+    assert "above 1/n" in err
+    assert "standard deviation of about" in out
+
+
+def test_further_spellings_of_missing_cells(folder, primo, fit_line):
+    lines = Path("traits.tsv").read_text().splitlines()
+    cells = lines[7].split("\t")
+    lines[7] = "\t".join([*cells[:5], "unknown", *cells[6:]])
+    Path("traits.tsv").write_text("\n".join(lines) + "\n")
+    _, err = primo(f"{fit_line} --out release", code=2)
+    assert "--na" in err
+    assert "unknown" not in err
+    _, err = primo(f"{fit_line} --na unknown --missing error --out second", code=2)
+    assert "--missing centre" in err
+    out, err = primo(f"{fit_line} --na unknown --out third")
+    assert "missing values count as the public centre" in " ".join(out.split())
+    assert "--missing error" in err
+
+
+def test_further_spellings_in_a_table(folder, primo):
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.3f},{b:.3f}" for a, b in rng.uniform(-1, 1, (200, 2))]
+    Path("data.csv").write_text("x,y\n" + "\n".join([*rows, "NA,?", "-99,0"]) + "\n")
+    Path("limits.toml").write_text("[features]\nnorm = 1\n[outcomes]\nnorm = 1\n")
+    line = "fit --table data.csv --features x --outcomes y --bounds limits.toml --epsilon 1 "
+    line += "--delta 1e-4 --na ? --na -99"
+    _, err = primo(f"{line} --out first", code=2)
+    assert "--missing centre" in err
+    primo(f"{line} --missing centre --out second")
 
 
 def test_the_demo_runs(tmp_path, monkeypatch, primo):

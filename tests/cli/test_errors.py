@@ -1,5 +1,6 @@
 """Bad input: exit code 2, a sentence that names the value and the remedy, and nothing half-written."""
 
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -58,6 +59,70 @@ def test_bad_requests(folder, primo, data_line, line, match):
     assert match in err
     assert "Traceback" not in out + err
     assert remains(folder) <= before
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("fit --bfile cohort --epsilon 1 --delta 1e-6", "--pheno: a file"),
+        ("fit --bfile cohort --pheno traits.tsv --epsilon 1 --delta 1e-6", "[outcomes]\n  lower ="),
+        ("fit {data} --epsilon 0 --delta 1e-6", "--epsilon 0.0 must"),
+        ("fit {data} --maf 0.1 --epsilon 1 --delta 1e-6", "Give --frequencies from public"),
+        ("fit {data} --split 3 --epsilon 1 --delta 1e-6", "--split 3.0 must"),
+        ("fit {data} --association projection --epsilon 1 --delta 1e-6", "Use --association gauss"),
+        ("fit {data} --association projection --epsilon 1 --delta 1e-6", "--protect both"),
+        ("fit {data} --dosages --epsilon 1 --delta 1e-6", "(--pfile)"),
+        (
+            "fit --table traits.tsv --features score0* --outcomes-table ages.tsv --outcomes age",
+            "--id-column, or state with --same-order",
+        ),
+        ("plan --rows 9 --features 2 --outcomes 2 --target-r2 0.4", "a stronger --signal-r2"),
+        ("plan --rows 9 --features 2 --outcomes 2 --target-r2 0.4 --signal-r2 3", "--signal-r2 3"),
+        ("ledger show nothing.ledger", "make one with primo ledger init"),
+        ("fit {data} --threads 0", "--threads"),
+        ("legder show", "did you mean 'ledger'"),
+        ("predict release --bfile cohort --out x.xlsx", "release"),
+    ],
+)
+def test_messages_speak_of_options(folder, primo, data_line, line, words):
+    _, err = primo(line.format(data=data_line), code=2)
+    assert words in err
+    assert "_" not in err.replace("public_panel", "")
+
+
+def test_the_key_of_a_ledger_has_two_names(folder, primo, fit_line):
+    primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
+    Path("books.ledger.key").unlink()
+    _, err = primo("ledger note books.ledger --mu 0.1 --purpose other", code=1)
+    assert "Give --key," in err
+    _, err = primo(f"{fit_line} --ledger books.ledger --out release", code=1)
+    assert "Give --ledger-key," in err
+
+
+def test_the_file_of_predictions_is_named(release, primo):
+    _, err = primo("predict release --bfile cohort --covar ages.tsv --out x.xlsx", code=2)
+    assert "'x.xlsx'" in err
+
+
+def test_a_statement_that_was_rewritten_with_its_hash(release, primo):
+    statement, manifest = release / "statement.txt", release / "manifest.json"
+    old = statement.read_bytes()
+    new = old.replace(b"epsilon = 5,", b"epsilon = 1,")
+    statement.write_bytes(new)
+    digests = [hashlib.sha256(text).hexdigest() for text in (old, new)]
+    manifest.write_text(manifest.read_text().replace(*digests))
+    _, err = primo("inspect release", code=2)
+    assert "statement.txt says other things" in err
+
+
+def test_the_kept_configuration_is_fit_for_publication(folder, primo, fit_line):
+    primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
+    primo(
+        f"{fit_line} --ledger books.ledger --purpose private --dataset clinic --threads 1 --out release"
+    )
+    kept = Path("release/config.toml").read_text()
+    for word in ("private", "clinic", "threads", "ledger"):
+        assert word not in kept
 
 
 @pytest.mark.parametrize(

@@ -248,6 +248,42 @@ def test_frequencies_of_the_cohort_are_refused(folder):
         cohort(frequencies=frequencies_of_panel("cohort.bed"))
 
 
+def test_the_cohort_in_disguise_is_refused(folder):
+    """A copy, a link, another format, a part: whatever shares an id with the cohort is no panel."""
+
+    def refused(frequencies, match="ids in it are also in the private genotype file"):
+        with pytest.raises(PrivacyError, match=match) as caught:
+            cohort(frequencies=frequencies)
+        assert "someone" not in str(caught.value)
+        assert repr(N) not in str(caught.value).replace(str(folder), "")
+
+    for suffix in ("bed", "bim", "fam"):
+        shutil.copy(f"cohort.{suffix}", f"copy.{suffix}")
+        (folder / f"hard.{suffix}").hardlink_to(f"cohort.{suffix}")
+        (folder / f"soft.{suffix}").symlink_to(f"cohort.{suffix}")
+    refused("copy.bed")
+    refused(frequencies_of_panel("copy.bed"))
+    refused("hard.bed", "is the private cohort itself")
+    refused("soft.bed", "is the private cohort itself")
+    strangers = [f"p{i}" for i in range(N - 1)]
+    write_bed("part", GENOTYPES, ["0"] * N, [*strangers, PEOPLE[4]])
+    refused("part.bed")
+    joined = [f"{fid}_{iid}" for fid, iid in zip(FAMILIES, PEOPLE, strict=True)]
+    write_bed("joined", GENOTYPES, ["0"] * N, joined)  # as plink2 --export vcf writes ids
+    refused("joined.bed")
+    panel = frequencies_of_panel("copy.bed")
+    assert "someone" not in repr(panel) + repr(panel.people)
+
+
+@pytest.mark.skipif(shutil.which("plink2") is None, reason="plink2 is not installed")
+@pytest.mark.parametrize(("form", "name"), [("--make-pgen", "p.pgen"), ("--export vcf", "p.vcf")])
+def test_the_cohort_in_another_format_is_refused(folder, form, name):
+    words = ["plink2", "--bfile", "cohort", *form.split(), "--out", "p"]
+    subprocess.run(words, check=True, capture_output=True)
+    with pytest.raises(PrivacyError, match="is not a public panel"):
+        cohort(frequencies=name)
+
+
 def test_a_public_panel(folder):
     panel = np.random.default_rng(4).integers(0, 3, size=(30, D)).astype(np.float64)
     panel[3, 2] = np.nan

@@ -104,7 +104,7 @@ def test_a_file_that_shrinks_after_it_was_opened(save, order):
     path = save(np.zeros((30, 4)))
     columns = open_npy(path)
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(InputError, match="no longer the file"):
+    with pytest.raises(InputError, match="was changed while it was being read"):
         list(columns.blocks(order, 30))
 
 

@@ -196,6 +196,35 @@ def test_a_file_that_changed_is_refused(tmp_path):
     assert "changed" in refused(lambda: read(columns))
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet", "feather", "pandas", "polars"])
+def test_blanks_around_an_id_make_no_other_person(tmp_path, kind):
+    columns = {"id": ["a", " b", "c\u00a0", "B"], "x": [1.0, 2, 3, 4], "y": [1.0, 2, 3, 5]}
+
+    def made(table, name):
+        frame = pd.DataFrame(table)
+        path = tmp_path / f"{name}.{kind}"
+        if kind == "csv":
+            frame.to_csv(path, index=False)
+        elif kind == "parquet":
+            frame.to_parquet(path)
+        elif kind == "feather":
+            frame.to_feather(path)
+        else:
+            return frame if kind == "pandas" else pl.DataFrame(table)
+        return path
+
+    chosen = {"features": "x", "outcomes": "y", "id_column": "id"}
+    source = table_source(made(columns, "t"), **chosen)
+    assert source.ids().tolist() == ["a", "b", "c", "B"]
+    twice = made(columns | {"id": ["a", "b", "c", "a\t "]}, "twice")
+    assert "repeat the id" in refused(lambda: table_source(twice, **chosen))
+
+
+def test_blanks_in_the_index_of_a_frame():
+    frame = pd.DataFrame({"x": [1.0, 2.0]}, index=["a ", "b"])
+    assert open_table(frame).ids().tolist() == ["a", "b"]
+
+
 # -- typed files and frames -------------------------------------------------------------------------
 
 

@@ -138,6 +138,15 @@ def test_cut_off_files(tmp_path):
         read(columns)
 
 
+def test_blanks_around_a_sample_make_no_other_person(tmp_path):
+    blank = HEADER.replace("someone2", " someone2 ")
+    assert open_vcf(write(tmp_path, RECORD, header=blank)).ids().tolist()[1] == "someone2"
+    twice = HEADER.replace("someone2", "someone1 ")
+    with pytest.raises(InputError, match="more than once") as caught:
+        open_vcf(write(tmp_path, RECORD, header=twice))
+    assert "someone" not in str(caught.value)
+
+
 @needs_bcftools
 def test_bcf_and_bgzip(tmp_path):
     path = write(tmp_path, RECORD, RECORD.replace("10 rs1", "20 rs2"))

@@ -25,7 +25,7 @@ upper = 90
 [outcomes]            # standardised questionnaire scores
 lower = -5
 upper = 5
-norm = 2.2            # of a row of outcomes, in half-widths; see README, "Choosing bounds"
+norm = 2.2            # of a row of outcomes, in half-widths; see docs/data.md, "Bounds in a file"
 """
 
 

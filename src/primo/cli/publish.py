@@ -237,10 +237,6 @@ def _show_counts(request: Request) -> None:
         )
     if plan.n < _FEW:
         say(f"Note: only {plan.n} rows: the noise that hides one of so few hides the signal, too.")
-    if plan.budget.delta > 1 / plan.n:
-        say(
-            f"Note: --delta {plan.budget.delta:g} is above 1/n = {1 / plan.n:.2g}: too weak a promise."
-        )
 
 
 def _missing(request: Request) -> str:

@@ -15,6 +15,11 @@ docs/data.md has more, "Bounds in a file". """
 
 _VALUE = r"(?P<quote>[\"']?)(?P<value>[\w.+-]+)(?P=quote)"
 
+_BARE, _END = (
+    r"(?<![\w'\"/.-])",
+    r"(?!['\"/]|[.-]?\w)",
+)  # neither a part of a path nor a quoted name
+
 #: Python's spelling of an option, and the option; the value follows unless it is a switch.
 _OPTIONS = {
     "association": "--association",
@@ -52,12 +57,14 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (r"signal=Signal\(r2=\.\.\.\)", "--signal-r2"),
     (r"to explain r2=", "to explain R² = "),
     (r"^r2=", "--signal-r2 "),
+    (r"^n=(?=\d+ is too few rows)", "--rows "),
+    (r"use PrimoRegressor, or", "use PrimoRegressor of Python, or"),
     (r"missing=\.\.\.", "--na ..."),
-    (r"^(epsilon|delta|mu)=(\S+) (?=must|is too|of a cost)", r"--\1 \2 "),
+    (r"^(epsilon|delta|mu)=(\S+) (?=must|is too|is above|of a cost)", r"--\1 \2 "),
     (r"^(dataset|role)=", r"--\1 "),
     (rf"\b(?P<name>{'|'.join(_OPTIONS)})={_VALUE}", ""),  # see `_option`
     (r"\bsame_order=True", "--same-order"),
-    (r"\bid_column\b", "--id-column"),
+    (rf"{_BARE}id_column{_END}", "--id-column"),
     (r"\bpublic_(covariance|mean)\b", r"--public-\1"),
     (
         r"(?<![-\w])(pheno|covar|frequencies|exclude|extract|keep|remove|pfile)=(?=[\s:,;.)]|$)",
@@ -73,7 +80,7 @@ def in_options(message: str, *, key: str = "--ledger-key") -> str:
     """
     for pattern, words in _TABLE:
         message = re.sub(pattern, words or _option, message)
-    return re.sub(r"\bkey_file\b", key, message)
+    return re.sub(rf"{_BARE}key_file{_END}", key, message)
 
 
 def _option(found: re.Match[str]) -> str:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from scipy.special import ndtr, ndtri
 
 from primo.plans import Plan
-from primo.privacy.accounting import epsilon_spent
-from primo.privacy.calibration import epsilon_with_margin
 
 __all__ = ["FALSE_ALARMS", "ForPerson", "for_person", "found_at_most", "right_at_most"]
 
@@ -31,15 +29,7 @@ class ForPerson:
 
 def for_person(plan: Plan) -> ForPerson:
     """Return the guarantee that counts for a person: every release and all of their rows together."""
-    rows = plan.rows_per_person
-    epsilon = plan.total_epsilon if plan.earlier_mu else plan.epsilon
-    if rows > 1:
-        epsilon = (
-            epsilon_with_margin(rows * plan.total_mu, plan.budget.delta, plan.margin)
-            if plan.earlier_mu
-            else epsilon_spent([plan.cost], plan.budget.delta)
-        )
-    return ForPerson(mu=rows * plan.total_mu, epsilon=epsilon)
+    return ForPerson(mu=plan.person_mu, epsilon=plan.person_epsilon)
 
 
 def right_at_most(mu: float) -> float:

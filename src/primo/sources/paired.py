@@ -174,7 +174,8 @@ class Beside:
         for part, rows in zip(self.parts, self.rows, strict=True):
             found = labels_of(part)
             if found is not None:
-                return found[_as_index(rows)]
+                chosen: Ids = found[_as_index(rows)]
+                return chosen
         return None
 
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:

@@ -73,8 +73,8 @@ class VariantColumns(ABC):
         """Return what tells the people of this file apart: `FID IID` where individual ids repeat."""
         people = self.people()
         named = people.iid
-        if people.fid is not None and len(np.unique(named)) != len(named):
-            named = np.char.add(np.char.add(people.fid, " "), named)
+        if len(np.unique(named)) != len(named):
+            named = np.char.replace(people.keys(families=True), "\t", " ")
         return np.repeat(named, self.rows_per_person)
 
     def select(self, places: Sequence[int] | NDArray[np.intp]) -> Self:
