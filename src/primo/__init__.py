@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from primo.errors import (
         BoundsError,
         BudgetError,
+        IdentityWarning,
         InputError,
         LedgerError,
         NotNumericError,
@@ -43,6 +44,7 @@ __all__ = [
     "BudgetError",
     "Bundle",
     "Coefficients",
+    "IdentityWarning",
     "InputError",
     "LedgerError",
     "NotNumericError",
@@ -84,6 +86,7 @@ _HOMES = {
     "BudgetError": "primo.errors",
     "Bundle": "primo.bundle",
     "Coefficients": "primo.fitted",
+    "IdentityWarning": "primo.errors",
     "InputError": "primo.errors",
     "LedgerError": "primo.errors",
     "NotNumericError": "primo.errors",

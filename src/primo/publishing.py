@@ -60,6 +60,8 @@ def publish(
         _check_payer(staging, account)
         if not staging.published:
             staging.check_plan(_staged(prepared.plan))
+            if staging.drawn:
+                config = None  # numbers were drawn already, so nothing was missing: the same bundle
             try:
                 release = release_rows(
                     source,

@@ -92,9 +92,8 @@ class Program:
     def fit(self, **how):
         return self.run(self.fit_line.format(ledger=self.ledger), **how)
 
-    def resume(self, **how):
-        line = f"fit --resume --out out/release --ledger {self.ledger}"
-        return self.run(line, **how)
+    def resume(self, *, options="", **how):
+        return self.run(f"fit --resume --out out/release --ledger {self.ledger} {options}", **how)
 
     @property
     def partial(self):

@@ -225,6 +225,14 @@ def test_blanks_in_the_index_of_a_frame():
     assert open_table(frame).ids().tolist() == ["a", "b"]
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_an_index_that_names_somebody_twice(apart):
+    frame = pd.DataFrame({"x": [1.0, 2.0], "y": [3.0, 4.0]}, index=[SECRET, f"{SECRET} "])
+    other = {"outcomes_table": frame[["y"]], "same_order": True} if apart else {}
+    message = refused(lambda: table_source(frame, features="x", outcomes="y", **other))
+    assert "repeat the id" in message
+
+
 # -- typed files and frames -------------------------------------------------------------------------
 
 

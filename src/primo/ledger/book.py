@@ -118,8 +118,8 @@ class Ledger:
             if earlier is not None:
                 if not again:
                     raise LedgerError(
-                        f"release {release_id!r} is in {self.where} already. Only a staged release can be "
-                        "made again under its name, with the same noise; leave release_id out"
+                        f"release {release_id!r} is in {self.where} already. Only a staged release can "
+                        "be made again under its name, with the same noise; leave release_id out"
                     )
                 self._check_same(state, earlier, sketch, cost)
                 return earlier

@@ -116,8 +116,7 @@ def table_source(
     if outcomes_table is None:
         right = left.select(outcomes, what="outcomes")
         refuse_overlap(left.names, right.names)
-        if left.id_columns:
-            _ = match([_ids(left)], labels=[left.where])  # refuses people with two rows
+        _refuse_two_rows(left)
         both = left.select([*left.names, *right.names])
         return SplitSource(columns=both, d=len(left.names), rows=range(left.n))
     right = opened(outcomes_table).select(outcomes, what="outcomes")
@@ -133,9 +132,18 @@ def _in_same_order(left: TableColumns, right: TableColumns) -> PairedSource:
             f"{left.where} has {left.n} rows and {right.where} has {right.n}, so they cannot be the "
             "same people in the same order; give the column that names them as id_column"
         )
+    _refuse_two_rows(left)
+    _refuse_two_rows(right)
     return PairedSource(
         features=left, outcomes=right, feature_rows=range(left.n), outcome_rows=range(right.n)
     )
+
+
+def _refuse_two_rows(columns: TableColumns) -> None:
+    """Refuse people with two rows, where the rows have ids (a column, or the index of a frame)."""
+    found = columns.ids()
+    if found is not None:
+        _ = match([found], labels=[columns.where])
 
 
 def _joined(left: TableColumns, right: TableColumns) -> PairedSource:
