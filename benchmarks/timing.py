@@ -13,16 +13,21 @@ import numpy as np
 __all__ = ["in_turn", "peak_memory"]
 
 
+_PAUSE = 0.2  # seconds
+
+
 def in_turn(
     jobs: dict[str, Callable[[], object]], *, repeats: int, first: int = 1
 ) -> dict[str, float]:
     """Return median times; jobs take turns, so that a busy moment of the machine meets all of them.
 
-    The `first` rounds do not count: they load libraries, kernels and tables.
+    The `first` rounds do not count: they load libraries, kernels and tables. Before each job there is a
+    pause: threads of BLAS wait busily for a while after their work, which is not the next job's time.
     """
     times: dict[str, list[float]] = {name: [] for name in jobs}
     for _ in range(first + repeats):
         for name, job in jobs.items():
+            time.sleep(_PAUSE)
             start = time.perf_counter()
             job()
             times[name].append(time.perf_counter() - start)
