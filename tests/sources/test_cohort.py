@@ -373,3 +373,21 @@ def test_several_alleles(folder):
     assert outcomes[:, 0].tolist() == [6, 6, 0, 0]
     (folder / "out.txt").write_text("rs1")
     assert cohort(bfile=None, vcf="x.vcf", exclude="out.txt").variants.names == ("rs0",)
+
+
+@pytest.mark.parametrize("families", [True, False])
+def test_phenotypes_in_parquet_are_read_as_text_is(folder, families):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    lines = [line.split(" ") for line in (folder / "traits.txt").read_text().splitlines()]
+    columns = dict(zip(lines[0], zip(*lines[1:], strict=True), strict=True))
+    table = {name: list(columns[name]) for name in (["FID", "IID"] if families else ["IID"])}
+    for name in ("height", "weight", "q_1", "q_2"):
+        table[name] = [None if cell == "NA" else float(cell) for cell in columns[name]]
+    pq.write_table(pa.table(table, schema=None), folder / "traits.parquet")
+    text, binary = (open_cohort(bfile="cohort", pheno=[f"traits.{k}"]) for k in ("txt", "parquet"))
+    assert text.source.outcome_names == binary.source.outcome_names
+    for one, other in zip(text.source.blocks(3), binary.source.blocks(3), strict=True):
+        np.testing.assert_array_equal(one.features, other.features)
+        np.testing.assert_array_equal(one.outcomes, other.outcomes)

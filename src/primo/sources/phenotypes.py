@@ -16,6 +16,7 @@ from primo.errors import InputError
 from primo.sources.arrow import existing_file
 from primo.sources.people import People
 from primo.sources.storage import TableColumns
+from primo.sources.tables import COLUMNAR, open_table
 from primo.sources.text import MISSING, PLINK_MISSING, open_text
 
 __all__ = ["open_covariates", "open_phenotypes", "people_of"]
@@ -43,6 +44,8 @@ def people_of(table: TableColumns) -> People:
 
 
 def _open(path: str | PathLike[str], missing: tuple[str, ...]) -> TableColumns:
+    if Path(path).suffix.lower() in COLUMNAR:
+        return _open_columnar(Path(path), missing)
     _check_header(existing_file(Path(path)))
     table = open_text(Path(path), missing=missing)
     ids = tuple(name for name in ("FID", "IID") if name in table.names)
@@ -50,6 +53,14 @@ def _open(path: str | PathLike[str], missing: tuple[str, ...]) -> TableColumns:
     if not names:
         raise InputError(f"{path} has ids and nothing else")
     return replace(table, id_columns=ids, names=names)
+
+
+def _open_columnar(path: Path, missing: tuple[str, ...]) -> TableColumns:
+    """Open the same columns in a Parquet or Arrow file, which is read much faster than text."""
+    try:
+        return open_table(path, id_column=("FID", "IID"), missing=missing)
+    except InputError:
+        return open_table(path, id_column="IID", missing=missing)
 
 
 def _check_header(path: Path) -> None:

@@ -16,11 +16,14 @@ from primo.sources.parquet import open_feather, open_parquet
 from primo.sources.storage import TableColumns
 from primo.sources.text import open_text
 
-__all__ = ["open_table", "table_source"]
+__all__ = ["COLUMNAR", "open_table", "table_source"]
 
 _TEXT = (".csv", ".tsv", ".txt", ".tab", ".pheno", ".phen", ".cov", ".covar")
 _PARQUET = (".parquet", ".pq")
 _FEATHER = (".feather", ".arrow", ".ipc")
+
+#: Endings of files that store columns, with their types.
+COLUMNAR = _PARQUET + _FEATHER
 
 Names = str | Sequence[str]
 
