@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import secrets
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -21,6 +21,7 @@ from primo.plans import Plan
 from primo.privacy.protection import Protection
 from primo.release import Release
 from primo.sources.base import Source
+from primo.sources.paired import PairedSource
 
 if TYPE_CHECKING:
     from primo.ledger import Ledger
@@ -30,7 +31,6 @@ __all__ = [
     "Engine",
     "Prepared",
     "Settings",
-    "new_release_id",
     "plan_for",
     "prepare",
     "prepare_extension",
@@ -146,7 +146,7 @@ def release_rows(
     engine = engine or Engine()
     if prepared.earlier is not None:
         check_bits(prepared.earlier, bits)
-    release_id = release_id or new_release_id()
+    release_id = release_id or secrets.token_hex(16)
     # A cluster that cannot be reached is found out before anything is charged.
     with nullcontext() if engine.client is None else _client(engine.client) as client:
         if account is not None:
@@ -167,7 +167,7 @@ def release_rows(
 def plan_for(source: Source, settings: Settings) -> Plan:
     """Make the plan of a release; reads no private row.
 
-    Bounds of a block that the protection leaves public are read off it where none are given: two
+    Bounds of a block that the protection leaves public are read off it where none are given: three
     passes over that block.
     """
     protection = Protection.parse(settings.protection)
@@ -202,11 +202,6 @@ def _client(client: Any) -> AbstractContextManager[Any]:
     return open_client(client)
 
 
-def new_release_id() -> str:
-    """Return a name that no other release has, and that says nothing."""
-    return uuid.uuid4().hex
-
-
 def _bounds(value: Any, block: str, source: Source, private: bool) -> Bounds | None:
     """Bounds given by the user; for a public block, else, the ones its rows show."""
     if value is not None:
@@ -215,8 +210,12 @@ def _bounds(value: Any, block: str, source: Source, private: bool) -> Bounds | N
         return None
 
     def walk() -> Iterator[NDArray[Any]]:
-        for rows in source.blocks(_ROWS):
-            yield rows.features if block == "feature" else rows.outcomes
+        if isinstance(source, PairedSource):  # the private store stays closed
+            if block == "feature":
+                return source.features.blocks(source.feature_rows, _ROWS)
+            return source.outcomes.blocks(source.outcome_rows, _ROWS)
+        blocks = source.blocks(_ROWS)
+        return (rows.features if block == "feature" else rows.outcomes for rows in blocks)
 
     return Bounds.from_public_blocks(walk)
 

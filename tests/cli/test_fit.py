@@ -230,3 +230,16 @@ def test_a_copy_of_the_private_folder_publishes_nothing_else(folder, primo, fit_
     _, err = primo("fit --resume --out summer", code=1)
     assert "published already" in err
     assert not Path("summer").exists()
+
+
+def test_bounds_of_a_public_block_are_read_without_touching_the_private_one(folder, primo):
+    rng = np.random.default_rng(0)
+    secret = rng.normal(size=(300, 3))
+    secret[5, 1] = np.nan
+    np.save("x.npy", secret)
+    np.save("y.npy", rng.normal(size=(300, 2)))
+    Path("limits.toml").write_text("[features]\nnorm = 3\n")
+    primo(
+        "fit --feature-array x.npy --outcome-array y.npy --protect features --bounds limits.toml "
+        "--epsilon 2 --delta 1e-6 --dry-run"
+    )
