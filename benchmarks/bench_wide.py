@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import resource
-
 import numpy as np
 
 import primo
+from benchmarks.timing import peak_memory
 
 N, D, L = 5008, 20_000, 100
 
@@ -27,7 +26,7 @@ def main() -> None:
         5, 1 / N**2, protection="outcomes", outcome_bounds=primo.Bounds(norm=1.7 * L**0.5 + 1)
     ).fit(x, y)
     fitted = 1 - float(((y - model.predict(x)) ** 2).sum() / ((y - y.mean(axis=0)) ** 2).sum())
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_memory() / 2**30
     print(
         f"row space: n={N} d={D} l={L}: peak {peak:.1f} GB with the data (target 6 GB), "
         f"R² on the fitted (simulated) rows {fitted:.3f}"

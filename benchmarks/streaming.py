@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import shutil
 import subprocess
 import sys
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
+from benchmarks.timing import peak_memory
 from primo.bounds import Bounds
 from primo.moments import fold
 from primo.noise import RandomBits
@@ -105,7 +105,7 @@ def report_peak(what: str) -> None:
     """Release a file, or so many generated rows, and print the peak; in a process of its own."""
     source = GeneratedSource(n=int(what)) if what.isdigit() else file_source(Path(what))
     make_release(source, plan_for(source), bits=RandomBits.fresh())
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_memory() / 2**20
     print(json.dumps({"n": source.n, "megabytes": peak}))
 
 
