@@ -1,14 +1,13 @@
 """Bounds of genotypes from public frequencies."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from experiments.data import SHARED
 from primo.bounds import Bounds
 from primo.errors import BoundsError
 
-DATA = Path("/work/shared/data/hapmap3_and_kg1_flashpca")
+DATA = SHARED / "hapmap3_and_kg1_flashpca"
 
 
 @pytest.mark.parametrize("copies", [1, 2])

@@ -2,17 +2,17 @@
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from experiments.data import SHARED
 from primo.errors import InputError
 from primo.sources import packed
 from primo.sources.plink import open_bed
 
 bed_reader = pytest.importorskip("bed_reader")
-DATA = Path("/work/shared/data")
+DATA = SHARED
 
 
 def write(folder, values, *, sid=None, fid=None, iid=None, a1=None, a2=None, name="cohort"):

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.data import SHARED
 from primo.errors import InputError, NotNumericError
 from primo.sources import ordered, parquet, scratch, text
 from primo.sources.tables import open_table, table_source
@@ -21,7 +22,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 feather = pytest.importorskip("pyarrow.feather")
 pl = pytest.importorskip("polars")
 
-REAL = Path("/work/shared/data/social_multioutcome")
+REAL = SHARED / "social_multioutcome"
 SECRET = "S3CRET"
 
 

@@ -3,16 +3,16 @@
 import gzip
 import shutil
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from experiments.data import SHARED
 from primo.errors import InputError
 from primo.sources.vcf import open_vcf
 
 pytest.importorskip("cyvcf2")
-REAL = Path("/work/shared/data/kg_haplotypes_5008")
+REAL = SHARED / "kg_haplotypes_5008"
 needs_data = pytest.mark.skipif(not REAL.exists(), reason="the shared data is not here")
 needs_bcftools = pytest.mark.skipif(
     shutil.which("bcftools") is None, reason="bcftools is not installed"
