@@ -234,3 +234,11 @@ def test_the_demo_runs(tmp_path, monkeypatch, primo):
     assert "Nothing was charged" in err
     assert (tmp_path / "primo-demo" / "report.html").exists()
     assert "exists already" in primo("demo", code=2)[1]
+
+
+def test_what_the_steward_changes_is_told_to_machines(folder, primo, primo_json):
+    primo("ledger init books.ledger --epsilon 3 --delta 1e-6")
+    line = "ledger limit books.ledger --epsilon 5 --delta 1e-6 --purpose board"
+    assert primo_json(line)["epsilon"] == 5
+    noted = primo_json("ledger note books.ledger --mu 0.1 --purpose counts")
+    assert noted["head"] == primo_json("ledger history books.ledger")["head"]

@@ -14,6 +14,7 @@ from primo.cli.options import (
     cost_options,
     data_options,
     engine_options,
+    estimator_option,
     json_option,
     ledger_options,
     out_options,
@@ -37,13 +38,7 @@ __all__ = ["extend"]
 @data_options
 @cost_options
 @click.option("--bounds", type=click.Path(path_type=Path), help="TOML file; only its [outcomes].")
-@click.option(
-    "--estimator",
-    type=click.Choice(["auto", "ridge", "filter", "one-sided", "two-sided"]),
-    default="auto",
-    show_default=True,
-    help="How coefficients are made from the release; costs nothing.",
-)
+@estimator_option
 @ledger_options
 @engine_options
 @out_options

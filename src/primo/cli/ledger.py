@@ -172,15 +172,25 @@ def verify(file: Path, head: str | None, json_: bool) -> None:
 @click.option("--purpose", required=True, help="Who decided it, and why; kept in the history.")
 @click.option("--dataset", help="Only for this data set; else the ledger's limit.")
 @_key
+@json_option
 def limit(
-    where: str, epsilon: float, delta: float, purpose: str, dataset: str | None, key: Path | None
+    where: str,
+    epsilon: float,
+    delta: float,
+    purpose: str,
+    dataset: str | None,
+    key: Path | None,
+    json_: bool,
 ) -> None:
     """Change the limit; the change is part of the history."""
     from primo.privacy.budget import Budget
 
     book = _open(where, readonly=False, key=key)
     book.set_limit(Budget(epsilon=epsilon, delta=delta), purpose=purpose, dataset=dataset)
-    say(f"The limit is now epsilon {epsilon:g}, delta {delta:g}.")
+    if json_:
+        show_json({"ledger": book.where, "epsilon": epsilon, "delta": delta, "head": book.head})
+    else:
+        say(f"The limit is now epsilon {epsilon:g}, delta {delta:g}.")
 
 
 @ledger.command(
@@ -193,6 +203,7 @@ def limit(
 @click.option("--purpose", required=True, help="What was released; kept in the history.")
 @click.option("--dataset", help="Data set it was spent on; all of them if not given.")
 @_key
+@json_option
 def note(
     where: str,
     epsilon: float | None,
@@ -201,6 +212,7 @@ def note(
     purpose: str,
     dataset: str | None,
     key: Path | None,
+    json_: bool,
 ) -> None:
     """Enter what was spent on the same people by another program."""
     from primo.privacy.accounting import Cost
@@ -208,22 +220,31 @@ def note(
     if (mu is None) == (epsilon is None) or (mu is None and delta is None):
         raise InputError("give --epsilon and --delta, or --mu")
     cost = Cost(mu=mu) if mu is not None else Cost(epsilon=epsilon, delta=delta)
-    charge = _open(where, readonly=False, key=key).note(cost, purpose=purpose, dataset=dataset)
-    say(f"Noted as entry {charge.number}.")
+    book = _open(where, readonly=False, key=key)
+    charge = book.note(cost, purpose=purpose, dataset=dataset)
+    if json_:
+        show_json({"ledger": book.where, "entry": charge.number, "head": book.head})
+    else:
+        say(f"Noted as entry {charge.number}.")
 
 
 @ledger.command(epilog="Example:  primo ledger grant postgresql://... --role auditor --read-only")
 @_where
 @click.option("--role", required=True, help="Role of the PostgreSQL server.")
 @click.option("--read-only", is_flag=True, help="May look, not charge.")
-def grant(where: str, role: str, read_only: bool) -> None:
+@json_option
+def grant(where: str, role: str, read_only: bool, json_: bool) -> None:
     """Let a PostgreSQL role read the ledger, or charge it."""
     book = _open(where, readonly=False)
     if read_only:
         book.grant_reader(role)
     else:
         book.grant_writer(role)
-    say(f"{role} may now {'read' if read_only else 'charge'} {book.where}.")
+    may = "read" if read_only else "charge"
+    if json_:
+        show_json({"ledger": book.where, "role": role, "may": may})
+    else:
+        say(f"{role} may now {may} {book.where}.")
 
 
 def _open(

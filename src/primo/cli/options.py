@@ -19,6 +19,7 @@ __all__ = [
     "cost_options",
     "data_options",
     "engine_options",
+    "estimator_option",
     "json_option",
     "ledger_options",
     "missing_option",
@@ -211,6 +212,14 @@ cost_options = _together(
     click.option("--delta", type=float, help="Privacy budget of this release: delta, below 1/n."),
 )
 
+estimator_option = click.option(
+    "--estimator",
+    type=click.Choice(["auto", "ridge", "filter", "one-sided", "two-sided"]),
+    default="auto",
+    show_default=True,
+    help="How coefficients are made from the release; costs nothing.",
+)
+
 release_options = _together(
     click.option(
         "--protect",
@@ -228,13 +237,7 @@ release_options = _together(
         show_default=True,
         help="Mechanism for the association.",
     ),
-    click.option(
-        "--estimator",
-        type=click.Choice(["auto", "ridge", "filter", "one-sided", "two-sided"]),
-        default="auto",
-        show_default=True,
-        help="How coefficients are made from the release; costs nothing.",
-    ),
+    estimator_option,
     click.option("--intercept/--no-intercept", default=True, help="Fit an intercept."),
     click.option("--split", type=float, help="Ratio of association to covariance, at most 2."),
     click.option(

@@ -31,8 +31,8 @@ class BedColumns(VariantColumns):
     """Genotypes of a `.bed` as columns: copies of A1 (column 5 of the `.bim`), 0, 1 or 2.
 
     A block is int8 where nothing in it is missing, else float32 with NaN. The bytes are decoded here:
-    turning them over while they are packed is three to six times faster than bed-reader's rows (see
-    `sources.packed`); the tests hold the two against each other.
+    turning them over while they are packed saves a pass over unpacked genotypes (see
+    `sources.packed`); the tests hold bed-reader's rows against these.
     """
 
     path: Path  # of the .bed
