@@ -2,9 +2,7 @@
 
 The layout is that of a PLINK 1 `.bed`: two bits per person, from the lowest up, each variant padded to
 whole bytes. Such a file is turned over in *packed* form, a quarter of the bytes to move, and a block
-is unpacked with a few byte-wide operations only when it is asked for. For 100 000 people × 1000
-variants that takes a sixth of bed-reader's time for the same int8 rows where nothing is missing, and a
-third where 0.1 % is (medians of one run, one thread).
+is unpacked with a few byte-wide operations only when it is asked for.
 """
 
 from __future__ import annotations
