@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import primo
+from primo.errors import InputError
 
-__all__ = ["Cohort", "Haplotypes", "draw_cohort", "shortened", "simulate_haplotypes"]
+__all__ = [
+    "Cohort",
+    "Haplotypes",
+    "continents",
+    "draw_cohort",
+    "out_of_africa",
+    "shortened",
+    "simulate_contig",
+    "simulate_haplotypes",
+]
 
 Matrix = NDArray[np.float64]
 
@@ -25,12 +36,50 @@ class Haplotypes:
 def simulate_haplotypes(
     n: int = 5008, panel: int = 1000, megabases: float = 4.2, seed: int = 1
 ) -> Haplotypes:
-    """Simulate SNPs of frequency 5 % to 95 % in the panel, three continents mixed.
+    """Simulate SNPs of frequency 5 % to 95 % in the panel, three continents mixed."""
+    people = continents((n + panel) // 2)
+    haplotypes = simulate_contig(people, megabases=megabases, seed=seed).genotype_matrix().T
+    haplotypes = haplotypes[np.random.default_rng(seed).permutation(len(haplotypes))]
+    known, private = haplotypes[:panel], haplotypes[panel : panel + n]
+    frequency = known.mean(axis=0)
+    common = (frequency >= 0.05) & (frequency <= 0.95)
+    return Haplotypes(
+        cohort=private[:, common].astype(np.int8), panel=known[:, common].astype(np.int8)
+    )
 
-    The demography is the Out-of-Africa model of Gutenkunst et al. (2009): an African, a European and
-    an East Asian population with migration, 25 years a generation.
+
+def continents(people: int) -> dict[str, int]:
+    """Share people out over the three continents of `out_of_africa`, as evenly as it goes."""
+    return {name: people // 3 + (i < people % 3) for i, name in enumerate(("AFR", "EUR", "EAS"))}
+
+
+def simulate_contig(people: dict[str, int], *, megabases: float, seed: int) -> Any:
+    """Simulate one stretch of DNA of some people (two haplotypes each, in the order of `people`).
+
+    Returns
+    -------
+    tskit.TreeSequence
     """
-    import msprime
+    msprime = _msprime()
+    trees = msprime.sim_ancestry(
+        samples=people,
+        demography=out_of_africa(),
+        sequence_length=megabases * 1e6,
+        recombination_rate=1e-8,
+        random_seed=seed,
+    )
+    return msprime.sim_mutations(trees, rate=1.29e-8, random_seed=seed, model="binary")
+
+
+def out_of_africa() -> Any:
+    """Return the Out-of-Africa model of Gutenkunst et al. (2009), 25 years a generation.
+
+    An African, a European and an East Asian population with migration between them.
+
+    Returns
+    -------
+    msprime.Demography
+    """
 
     def grown(size: float, rate: float, generations: float) -> float:
         return float(size / np.exp(-rate * generations))
@@ -38,7 +87,7 @@ def simulate_haplotypes(
     generation = 25
     t_ancient, t_out, t_split = 220e3 / generation, 140e3 / generation, 21.2e3 / generation
     r_europe, r_asia = 0.004, 0.0055
-    demography = msprime.Demography()
+    demography = _msprime().Demography()
     demography.add_population(name="AFR", initial_size=12300)
     demography.add_population(
         name="EUR", initial_size=grown(1000, r_europe, t_split), growth_rate=r_europe
@@ -56,23 +105,17 @@ def simulate_haplotypes(
     )
     demography.add_population_split(time=t_out, derived=["OOA", "AFR"], ancestral="ANC")
     demography.add_population_parameters_change(time=t_ancient, population="ANC", initial_size=7300)
-    people = [(n + panel) // 6 + (i < (n + panel) // 2 % 3) for i in range(3)]
-    trees = msprime.sim_ancestry(
-        samples=dict(zip(("AFR", "EUR", "EAS"), people, strict=True)),
-        demography=demography,
-        sequence_length=megabases * 1e6,
-        recombination_rate=1e-8,
-        random_seed=seed,
-    )
-    trees = msprime.sim_mutations(trees, rate=1.29e-8, random_seed=seed, model="binary")
-    haplotypes = trees.genotype_matrix().T
-    haplotypes = haplotypes[np.random.default_rng(seed).permutation(len(haplotypes))]
-    known, private = haplotypes[:panel], haplotypes[panel : panel + n]
-    frequency = known.mean(axis=0)
-    common = (frequency >= 0.05) & (frequency <= 0.95)
-    return Haplotypes(
-        cohort=private[:, common].astype(np.int8), panel=known[:, common].astype(np.int8)
-    )
+    return demography
+
+
+def _msprime() -> Any:
+    try:
+        import msprime
+    except ImportError:
+        raise InputError(
+            "simulating people needs msprime: pip install 'primo-dp[experiments]'"
+        ) from None
+    return msprime
 
 
 @dataclass(frozen=True, kw_only=True)

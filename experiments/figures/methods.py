@@ -1,0 +1,294 @@
+"""Everything that is compared, by name: the paper's variants, the baselines and primo.
+
+"printed" follows the paper to the letter: its noise scales (which do not keep the stated budget,
+docs/paper-constants.md), its bound √l·max|y| on a row of outcomes, no ridge, and a QR solve. The same
+name without it has primo's calibration, bounds on whole rows, and a ridge.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from baselines.adassp import AdaSSP
+from baselines.diffprivlib import DiffprivlibRegression
+from baselines.dpsgd import DPSGDEach, DPSGDJoint
+from baselines.least_squares import LeastSquares, Ridge
+from baselines.ssp import ComposedSSP
+from numpy.typing import NDArray
+
+import primo
+from baselines.base import Baseline, MomentBaseline
+from experiments.figures.from_moments import release_moments
+from experiments.figures.problem import Problem
+from experiments.tuning import tuned
+from primo.errors import ReproducibleNoiseWarning
+from primo.noise import RandomBits
+from primo.planning.compare import choose_plan
+
+__all__ = ["METHODS", "Fit", "Method"]
+
+Matrix = NDArray[np.float64]
+
+#: DP-SGD by outcome is run on this many outcomes, chosen at random, at the privacy of one among all l:
+#: outcomes of a model are exchangeable, so the mean R² is that of all of them.
+SAMPLED_OUTCOMES = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """Coefficients, what they truly cost, and how long they took."""
+
+    slopes: Matrix  # (d, l) or (d, chosen)
+    epsilon: float
+    delta: float
+    seconds: float  # NaN where no rows were read
+    chosen: NDArray[np.int64] | None = None  # outcomes that were fitted, if not all
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """One line of a figure."""
+
+    name: str
+    label: str
+    protection: str  # "both", "features", "outcomes", or "none"
+    fit: Callable[[Problem, float, float, int], Fit]  # problem, ε, δ, seed
+    needs_rows: bool = False
+    baseline: bool = False  # someone else's method, in the comparison at equal true privacy
+
+
+def _primo(**options: Any) -> Callable[[Problem, float, float, int], Fit]:
+    """Run the library itself: `PrimoRegressor` on rows, the same release on moments."""
+    printed = options.get("calibration") == "paper"
+    how = {k: v for k, v in options.items() if k in ("estimator", "ridge_lambda", "solver")}
+    what = {k: v for k, v in options.items() if k in ("protection", "association", "calibration")}
+
+    def fit(problem: Problem, epsilon: float, delta: float, seed: int) -> Fit:
+        limit = math.sqrt(problem.l) * problem.outcome_limit if printed else problem.outcome_norm
+        norms = problem.feature_norm, limit
+        if problem.rows is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ReproducibleNoiseWarning)
+                model = primo.PrimoRegressor(
+                    epsilon,
+                    delta,
+                    feature_bounds=norms[0],
+                    outcome_bounds=norms[1],
+                    fit_intercept=False,
+                    random_state=seed,
+                    n_jobs=1,
+                    **what,
+                    **how,
+                )
+                start = time.perf_counter()
+                model.fit(*problem.rows)
+            seconds = time.perf_counter() - start
+            plan, slopes = model.release_.plan, model.coef_.T
+        else:
+            seconds = math.nan
+            plan = choose_plan(
+                n=problem.n,
+                d=problem.d,
+                l=problem.l,
+                epsilon=epsilon,
+                delta=delta,
+                feature_bounds=primo.Bounds(norm=norms[0]),
+                outcome_bounds=primo.Bounds(norm=norms[1]),
+                intercept=False,
+                **{"association": "gauss", **what},
+            )
+            release = release_moments(problem.moments, plan, bits=RandomBits.seeded(seed))
+            slopes = primo.coefficients(release, **how).slopes
+        return Fit(slopes=slopes, epsilon=plan.epsilon, delta=delta, seconds=seconds)
+
+    return fit
+
+
+def _baseline(kind: type[Baseline], **options: Any) -> Callable[..., Fit]:
+    """Run one of `baselines`; an option may be a function of the problem."""
+
+    def fit(problem: Problem, epsilon: float, delta: float, seed: int) -> Fit:
+        given = {k: v(problem) if callable(v) else v for k, v in options.items()}
+        model = kind(
+            epsilon,
+            delta,
+            feature_bounds=problem.feature_norm,
+            outcome_bounds=problem.outcome_norm,
+            random_state=seed,
+            **given,
+        )
+        seconds = math.nan
+        if problem.rows is not None:
+            start = time.perf_counter()
+            model.fit(*problem.rows)
+            seconds = time.perf_counter() - start
+        elif isinstance(model, MomentBaseline):
+            model.fit_moments(problem.moments)
+        else:
+            raise TypeError(f"{kind.__name__} needs rows")
+        slopes, spent = model.coef_.T, model.guarantee_
+        chosen = getattr(model, "fitted_outcomes_", None)
+        if chosen is not None:
+            slopes = slopes[:, chosen]
+            seconds *= problem.l / len(chosen)
+        return Fit(
+            slopes=slopes,
+            epsilon=math.inf if spent is None else spent.epsilon,
+            delta=1.0 if spent is None else spent.delta,
+            seconds=seconds,
+            chosen=chosen,
+        )
+
+    return fit
+
+
+def _dpsgd(variant: str) -> Callable[..., Fit]:
+    """Run DP-SGD with what was tuned on separate simulated data (`experiments.tuning`)."""
+
+    def fit(problem: Problem, epsilon: float, delta: float, seed: int) -> Fit:
+
+
+        options: dict[str, Any] = dict(tuned(variant, d=problem.d, l=problem.l))
+        if variant == "each":
+            options["outcome_limit"] = problem.outcome_limit
+            options["fitted_outcomes"] = min(problem.l, SAMPLED_OUTCOMES)
+        kind: type[Baseline] = DPSGDEach if variant == "each" else DPSGDJoint
+        return _baseline(kind, **options)(problem, epsilon, delta, seed)
+
+    return fit
+
+
+def _limits(problem: Problem) -> float:
+    return problem.outcome_limit
+
+
+_PRINTED = {"calibration": "paper", "estimator": "ridge", "ridge_lambda": 0.0, "solver": "qr"}
+_PROJECTED = {"association": "projection"}
+_OUTCOMES, _FEATURES = {"protection": "outcomes"}, {"protection": "features"}
+_RIDGE = {"estimator": "ridge"}
+
+_ALL = (
+    Method(
+        name="ols",
+        label="least squares (not private)",
+        protection="none",
+        fit=_baseline(LeastSquares),
+    ),
+    Method(name="ridge", label="ridge (not private)", protection="none", fit=_baseline(Ridge)),
+    Method(
+        name="gauss-printed",
+        label="ReuseCovGauss, as printed",
+        protection="both",
+        fit=_primo(**_PRINTED),
+    ),
+    Method(
+        name="gauss", label="ReuseCovGauss, calibrated", protection="both", fit=_primo(**_RIDGE)
+    ),
+    Method(
+        name="proj-x-printed",
+        label="ReuseCovProj_X, as printed",
+        protection="outcomes",
+        fit=_primo(**_OUTCOMES, **_PROJECTED, **_PRINTED),
+    ),
+    Method(
+        name="proj-x",
+        label="ReuseCovProj_X, calibrated",
+        protection="outcomes",
+        fit=_primo(**_OUTCOMES, **_PROJECTED, **_RIDGE),
+    ),
+    Method(
+        name="proj-y-printed",
+        label="ReuseCovProj_Y, as printed",
+        protection="features",
+        needs_rows=True,
+        fit=_primo(**_FEATURES, **_PROJECTED, **_PRINTED),
+    ),
+    Method(
+        name="proj-y",
+        label="ReuseCovProj_Y, calibrated",
+        protection="features",
+        needs_rows=True,
+        fit=_primo(**_FEATURES, **_PROJECTED, **_RIDGE),
+    ),
+    Method(
+        name="ssp-advanced",
+        label="SSP × l, advanced composition",
+        protection="both",
+        baseline=True,
+        fit=_baseline(ComposedSSP, composition="advanced", outcome_limit=_limits),
+    ),
+    Method(
+        name="ssp-gdp",
+        label="SSP × l, GDP composition",
+        protection="both",
+        baseline=True,
+        fit=_baseline(ComposedSSP, composition="gdp", outcome_limit=_limits),
+    ),
+    Method(
+        name="adassp",
+        label="AdaSSP",
+        protection="both",
+        baseline=True,
+        fit=_baseline(AdaSSP),
+    ),
+    Method(
+        name="dpsgd-each",
+        label="DP-SGD × l (Opacus)",
+        protection="both",
+        baseline=True,
+        needs_rows=True,
+        fit=_dpsgd("each"),
+    ),
+    Method(
+        name="dpsgd-joint",
+        label="DP-SGD, jointly (Opacus)",
+        protection="both",
+        baseline=True,
+        needs_rows=True,
+        fit=_dpsgd("joint"),
+    ),
+    Method(
+        name="diffprivlib",
+        label="diffprivlib, as it counts",
+        protection="both",
+        needs_rows=True,
+        fit=_baseline(
+            DiffprivlibRegression, feature_limit=lambda p: p.feature_limit, outcome_limit=_limits
+        ),
+    ),
+    Method(
+        name="diffprivlib-true",
+        label="diffprivlib, at the true budget",
+        protection="both",
+        baseline=True,
+        needs_rows=True,
+        fit=_baseline(
+            DiffprivlibRegression,
+            feature_limit=lambda p: p.feature_limit,
+            outcome_limit=_limits,
+            at_true_budget=True,
+        ),
+    ),
+    Method(name="primo", label="primo", protection="both", fit=_primo()),
+    Method(
+        name="primo-outcomes",
+        label="primo, outcomes protected",
+        protection="outcomes",
+        fit=_primo(**_OUTCOMES),
+    ),
+    Method(
+        name="primo-features",
+        label='primo, features protected (association="auto")',
+        protection="features",
+        needs_rows=True,
+        fit=_primo(**_FEATURES, association="auto"),
+    ),
+)
+
+METHODS = {method.name: method for method in _ALL}

@@ -1,0 +1,63 @@
+"""One regression problem of an experiment: rows or exact moments, public bounds, and the score.
+
+Column means and the longest row are taken to be public, as in the paper's own experiments; on private
+data they would have to come from elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baselines.base import ExactMoments
+
+__all__ = ["Problem", "Truth"]
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Truth:
+    """Exact sums over the rows as they are (not clipped): they score any coefficients."""
+
+    n: int
+    covariance: Matrix  # (d, d)
+    association: Matrix  # (d, l)
+    squares: Matrix  # (l,) Σ y²
+    spread: Matrix  # (l,) Σ (y - mean)²
+
+    def squared_error(self, slopes: Matrix) -> float:
+        """Return Σ (y - x·w)² over rows and outcomes."""
+        fitted = 2 * np.sum(slopes * self.association) - np.sum(slopes * (self.covariance @ slopes))
+        return float(self.squares.sum() - fitted)
+
+    def r_squared(self, slopes: Matrix) -> float:
+        """Return the paper's R², pooled over outcomes: 1 - MSE/(SS_tot/(n·l))."""
+        return 1 - self.squared_error(slopes) / float(self.spread.sum())
+
+    def of_outcomes(self, chosen: NDArray[np.int64]) -> Truth:
+        """Return the sums of some outcomes only."""
+        return replace(
+            self,
+            association=self.association[:, chosen],
+            squares=self.squares[chosen],
+            spread=self.spread[chosen],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Problem:
+    """n rows, d features, l outcomes, within public bounds, through the origin."""
+
+    n: int
+    d: int
+    l: int
+    feature_norm: float  # no row of features is longer
+    outcome_norm: float  # longer rows of outcomes are shortened to it
+    feature_limit: float  # largest |x_ij|
+    outcome_limit: float  # largest |y_ij|: the paper's |Y|
+    truth: Truth
+    moments: ExactMoments  # of the rows after clipping: what a mechanism sees
+    rows: tuple[Matrix, Matrix] | None  # (n, d), (n, l); None where only moments were drawn

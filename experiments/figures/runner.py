@@ -1,0 +1,233 @@
+"""Run what a study still lacks: resumable, in parallel, with an estimate of the time left.
+
+Each unit of work (one repeat of one cell) is written when it is done, so an interrupted run loses at
+most the units in flight. A unit whose file lacks a method is drawn again from the same seed and only the
+missing methods are run.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import subprocess
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from baselines.diffprivlib import MissingEnvironment
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+import primo
+from experiments.figures import results
+from experiments.figures.features import Data, MissingData
+from experiments.figures.grid import Study, Unit
+from experiments.figures.methods import METHODS, Fit
+from experiments.figures.outcomes import draw
+from experiments.figures.problem import Problem
+from experiments.figures.results import Score
+
+__all__ = ["run_study"]
+
+_EVERY = 20.0  # seconds between lines where there is no terminal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a worker process is sent."""
+
+    study: str
+    unit: Unit
+    data: Data
+    path: Path
+    commit: str
+
+
+def run_study(
+    study: Study, *, data: Data, folder: Path, workers: int, console: Console
+) -> list[Score]:
+    """Run what is missing and return all scores of the study, in the order of its grid."""
+    units = list(study.units())
+    commit = _commit()
+    tasks = []
+    for unit in units:
+        path = results.part_path(folder, study.name, unit)
+        missing = _missing(unit, path)
+        if missing:
+            todo = Unit(cell=unit.cell, repeat=unit.repeat, methods=missing)
+            tasks.append(Task(study=study.name, unit=todo, data=data, path=path, commit=commit))
+    if len(tasks) < len(units):
+        console.print(f"{study.name}: {len(units) - len(tasks)} of {len(units)} units are done")
+    _run_all(study, tasks, workers=workers, console=console)
+    scores: list[Score] = []
+    for unit in units:
+        wanted = set(unit.methods)
+        found = results.read(results.part_path(folder, study.name, unit))
+        scores.extend(score for score in found if score.method in wanted)
+    return scores
+
+
+def _missing(unit: Unit, path: Path) -> tuple[str, ...]:
+    """Return the methods that a unit lacks; a skipped one is tried again."""
+    if not path.exists():
+        return unit.methods
+    done = {score.method for score in results.read(path) if not score.skipped}
+    return tuple(name for name in unit.methods if name not in done)
+
+
+def _run_all(study: Study, tasks: list[Task], *, workers: int, console: Console) -> None:
+    if not tasks:
+        return
+    # Large problems first: the last worker is then not left alone with one.
+    tasks = sorted(tasks, key=_effort, reverse=True)
+    # Fresh interpreters with one BLAS thread each; inherited by spawn.
+    os.environ["OMP_NUM_THREADS"] = "1"
+    context = multiprocessing.get_context("spawn")
+    with (
+        ProcessPoolExecutor(workers, mp_context=context) as pool,
+        _progress(study.name, sum(map(_effort, tasks)), console) as advance,
+    ):
+        futures = {pool.submit(run_task, task): task for task in tasks}
+        try:
+            for future in as_completed(futures):
+                for reason in future.result():
+                    console.print(f"  skipped: {reason}", highlight=False)
+                advance(_effort(futures[future]))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def run_task(task: Task) -> list[str]:
+    """Draw the data once, run every method on them, and write the scores; return what was skipped."""
+    cell = task.unit.cell
+    seed = _seed(str(cell), task.unit.repeat)
+    earlier = results.read(task.path) if task.path.exists() else []
+    names = task.unit.methods
+    try:
+        problem = draw(cell, data=task.data, rng=np.random.default_rng(seed))
+    except MissingData as problem_with_data:
+        fresh = [_score(task, name, seed, skipped=str(problem_with_data)) for name in names]
+    else:
+        reference = METHODS["ols"].fit(problem, cell.epsilon, cell.delta, seed)
+        fresh = [_run_method(task, name, problem, reference, seed) for name in names]
+    kept = [score for score in earlier if score.method not in names]
+    results.write([*kept, *fresh], task.path)
+    return sorted({f"{cell}: {s.method}: {s.skipped}" for s in fresh if s.skipped})
+
+
+def _run_method(task: Task, name: str, problem: Problem, reference: Fit, seed: int) -> Score:
+    cell, method = task.unit.cell, METHODS[name]
+    if method.needs_rows and problem.rows is None:
+        reason = f"needs rows, and {cell.n} × {cell.l} outcomes are not held"
+        return _score(task, name, seed, skipped=reason)
+    try:
+        fit = method.fit(problem, cell.epsilon, cell.delta, _seed(name, seed))
+    except MissingEnvironment as missing:
+        return _score(task, name, seed, skipped=str(missing))
+    except Exception as error:
+        error.add_note(f"in {name} on {cell}, repeat {task.unit.repeat}")
+        raise
+    return _score(task, name, seed, problem=problem, fit=fit, reference=reference)
+
+
+def _score(
+    task: Task,
+    name: str,
+    seed: int,
+    *,
+    problem: Problem | None = None,
+    fit: Fit | None = None,
+    reference: Fit | None = None,
+    skipped: str = "",
+) -> Score:
+    cell = task.unit.cell
+    r2 = mse = log_ratio = time_ratio = epsilon = delta = math.nan
+    fitted = 0
+    if problem is not None and fit is not None and reference is not None:
+        truth, least = problem.truth, reference.slopes
+        if fit.chosen is not None:
+            truth, least = truth.of_outcomes(fit.chosen), least[:, fit.chosen]
+        fitted = fit.slopes.shape[1]
+        r2 = truth.r_squared(fit.slopes)
+        error = truth.squared_error(fit.slopes)
+        mse = error / (problem.n * fitted)
+        log_ratio = math.log(error / truth.squared_error(least))
+        time_ratio = fit.seconds / reference.seconds
+        epsilon, delta = fit.epsilon, fit.delta
+    return Score(
+        study=task.study,
+        features=cell.features,
+        outcomes=cell.outcomes,
+        n=cell.n,
+        d=cell.d,
+        l=cell.l,
+        repeat=task.unit.repeat,
+        seed=seed,
+        method=name,
+        protection=METHODS[name].protection,
+        epsilon_requested=cell.epsilon,
+        delta_requested=cell.delta,
+        epsilon_true=epsilon,
+        delta_true=delta,
+        r2=r2,
+        mse=mse,
+        log_ratio=log_ratio,
+        time_ratio=time_ratio,
+        fitted_outcomes=fitted,
+        from_moments=problem is not None and problem.rows is None,
+        skipped=skipped,
+        version=primo.__version__,
+        commit=task.commit,
+    )
+
+
+def _seed(text: str, number: int) -> int:
+    """Return a seed that does not depend on the order or the set of what is run."""
+    sequence = np.random.SeedSequence([zlib.crc32(text.encode()), number])
+    return int(sequence.generate_state(1)[0])
+
+
+def _effort(task: Task) -> float:
+    """Guess how long a unit takes, in no unit: for the order of work and the time left."""
+    cell, names = task.unit.cell, task.unit.methods
+    rows = sum(not name.startswith("dpsgd") for name in names) * cell.l * (cell.d + 50) / 1e5
+    steps = 30 * sum(name.startswith("dpsgd") for name in names) * (1 + cell.l * cell.d / 1e5)
+    return 1 + rows + steps + cell.n * cell.d**2 / 1e9
+
+
+@contextmanager
+def _progress(name: str, total: float, console: Console) -> Iterator[Callable[[float], None]]:
+    """Yield a function that is told what was done; a bar on a terminal, lines elsewhere."""
+    if console.is_terminal:
+        columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+        with Progress(*columns, console=console) as bar:
+            task = bar.add_task(name, total=total)
+            yield lambda effort: bar.advance(task, effort)
+        return
+    start = last = time.monotonic()
+    done = 0.0
+
+    def advance(effort: float) -> None:
+        nonlocal done, last
+        done += effort
+        now = time.monotonic()
+        if now - last > _EVERY or done >= total:
+            last = now
+            left = (now - start) * (total - done) / done / 60
+            console.print(f"{name}: {done / total:.0%} done, about {left:.1f} minutes left")
+
+    yield advance
+
+
+def _commit() -> str:
+    """Return the commit that is run, or "" outside of a repository."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return found.stdout.strip()
