@@ -7,7 +7,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-statistical lint format bench streaming scaling accuracy coverage \
-	audit membership mutants clean
+	audit membership mutants figures figures-quick tuning diffprivlib test-experiments clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -18,6 +18,19 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 install: $(VENV)/.installed ## make .venv with everything the other targets use
+
+# PyTorch and Opacus, for the paper's experiments only.
+$(VENV)/.experiments: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[experiments]'
+	@touch $@
+
+# diffprivlib needs an older scikit-learn than primo, so it lives apart.
+.venv-diffprivlib/.installed: baselines/diffprivlib_requirements.txt
+	$(PYTHON) -m venv .venv-diffprivlib
+	.venv-diffprivlib/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+diffprivlib: .venv-diffprivlib/.installed ## the environment of one baseline of the figures
 
 demo: install ## fit 1001 private regressions on a simulated cohort and compare
 	$(BIN)/python -m experiments.demo
@@ -62,8 +75,20 @@ audit: install ## attack the real program: lower bounds on epsilon (many minutes
 membership: install ## membership attack on real genotypes; rewrites docs/membership.md (minutes)
 	$(BIN)/python -m experiments.membership --write
 
+figures: $(VENV)/.experiments diffprivlib ## every figure of the paper; rewrites docs/reproduction.md (hours)
+	$(BIN)/python -m experiments.figures
+
+figures-quick: $(VENV)/.experiments ## the same, small, into build/figures-quick (minutes)
+	$(BIN)/python -m experiments.figures --quick
+
+tuning: $(VENV)/.experiments ## tune DP-SGD on simulated data of its own (many minutes)
+	$(BIN)/python -m experiments.tuning
+
+test-experiments: $(VENV)/.experiments diffprivlib ## the tests of baselines and figures, with PyTorch
+	$(PYTEST) -n 2 tests/baselines tests/experiments
+
 mutants: install ## break the guarantee on purpose and see the tests notice (minutes)
 	$(BIN)/python -m benchmarks.mutants
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-diffprivlib build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,4 @@
-"""What every baseline has in common: the interface of `PrimoRegressor`, and a statement of its true cost.
+"""What every baseline has in common: the interface of `PrimoRegressor`, and a statement of true cost.
 
 Rows are shortened to public norms and predictions pass through the origin: features and outcomes are
 centred by public numbers before they get here, as in the paper. Noise comes from a seeded

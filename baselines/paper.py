@@ -8,11 +8,10 @@ ones are used here, so that it is compared at equal true privacy.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
+from baselines.gaussian import ASSOCIATION, COVARIANCE, symmetric_noise
 from primo.privacy.paper import noise_multiplier
 
 __all__ = ["reuse_cov_gauss"]
@@ -37,8 +36,8 @@ def reuse_cov_gauss(
     """
     d = len(covariance)
     half = noise_multiplier(epsilon / 2, delta / 2)
-    upper = np.triu(rng.normal(scale=half * math.sqrt(2) * feature_norm**2, size=(d, d)))
-    noisy = covariance + upper + np.triu(upper, 1).T + ridge * np.eye(d)
-    scale = half * 2 * feature_norm * outcome_norm
-    noise = rng.normal(scale=scale, size=association.shape)
-    return np.asarray(np.linalg.solve(noisy, association + noise), dtype=np.float64)
+    noise = symmetric_noise(rng, d, half * COVARIANCE * feature_norm**2, svec=False)[0]
+    noisy = covariance + noise + ridge * np.eye(d)
+    scale = half * ASSOCIATION * feature_norm * outcome_norm
+    blurred = association + rng.normal(scale=scale, size=association.shape)
+    return np.asarray(np.linalg.solve(noisy, blurred), dtype=np.float64)

@@ -28,6 +28,7 @@ from experiments.data import (
     mnist_digits,
     soybean_lines,
 )
+from experiments.figures.problem import Truth
 from primo.bounds import Bounds
 from primo.fitted import coefficients
 from primo.noise import RandomBits
@@ -65,37 +66,26 @@ class Cell:
     oracle_share: float | None = None  # R² must reach this share of the oracle's
 
 
-@dataclass(frozen=True, kw_only=True)
-class Truth:
-    """Exact moments of the raw rows: they score coefficients without a second pass."""
-
-    covariance: Matrix
-    association: Matrix
-    squares: float
-    spread: float  # squared distance from the outcome means
-
-    def r_squared(self, slopes: Matrix) -> float:
-        fitted = 2 * np.sum(slopes * self.association) - np.sum(slopes * (self.covariance @ slopes))
-        return float(1 - (self.squares - fitted) / self.spread)
-
-
 def truth_of(draw: Draw) -> tuple[Truth, Matrix]:
     """Return the exact moments, and the association of the rows clipped to the bounds."""
     d, l = draw.d, draw.l
     association, clipped = np.zeros((d, l)), np.zeros((d, l))
-    sums, squares = np.zeros(l), 0.0
+    sums, squares = np.zeros(l), np.zeros(l)
     for block in draw.source.blocks(256):
         y = np.nan_to_num(block.outcomes)
         association += block.features.T @ y
         clipped += shortened(block.features, draw.feature_norm).T @ shortened(y, draw.outcome_norm)
         sums += y.sum(axis=0)
-        squares += float(np.einsum("ij,ij->", y, y))
-    spread = squares - float(sums @ sums) / draw.source.n
-    covariance = draw.features.T @ draw.features
-    return (
-        Truth(covariance=covariance, association=association, squares=squares, spread=spread),
-        clipped,
+        squares += np.einsum("ij,ij->j", y, y)
+    n = draw.source.n
+    truth = Truth(
+        n=n,
+        covariance=draw.features.T @ draw.features,
+        association=association,
+        squares=squares,
+        spread=squares - sums**2 / n,
     )
+    return truth, clipped
 
 
 def oracle(truth: Truth, clipped: Matrix, sigma: float, rng: np.random.Generator) -> Matrix:

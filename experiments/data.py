@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import gzip
+import math
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.errors import InputError
 from primo.sources.base import Block
 
-__all__ = ["SHARED", "StreamedOutcomes", "kg_haplotypes", "mnist_digits", "soybean_lines"]
+__all__ = [
+    "SHARED",
+    "StreamedOutcomes",
+    "kg_haplotypes",
+    "mnist_digits",
+    "mnist_images",
+    "soybean_lines",
+]
 
 Matrix = NDArray[np.float64]
 
@@ -40,9 +51,28 @@ def soybean_lines() -> tuple[NDArray[np.int8], Matrix]:
 
 def mnist_digits(n: int, rng: np.random.Generator) -> Matrix:
     """Return n random training digits as rows of 784 pixels in [0, 1]."""
-    with gzip.open(SHARED / "mnist" / "train-images-idx3-ubyte.gz") as file:
-        pixels = np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 784)
+    pixels = mnist_images(SHARED / "mnist")
     return pixels[rng.choice(len(pixels), n, replace=False)] / 255.0
+
+
+@lru_cache(maxsize=1)
+def mnist_images(folder: Path) -> NDArray[np.uint8]:
+    """Return the training images of a folder of IDX files, compressed or not, (60000, 784)."""
+    names = ("train-images-idx3-ubyte", "train-images.idx3-ubyte")
+    paths = [folder / f"{name}{suffix}" for name in names for suffix in (".gz", "")]
+    path = next((path for path in paths if path.is_file()), None)
+    if path is None:
+        raise InputError(f"{folder} has no {names[0]} or {names[0]}.gz")
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        content = file.read()
+    magic, *shape = struct.unpack(">4I", content[:16].ljust(16, b"\0"))
+    size = math.prod(shape)
+    if magic != _IDX_BYTES_3D or size == 0 or len(content) != 16 + size:
+        raise InputError(f"{path} is not a whole IDX file of images")
+    return np.frombuffer(content, np.uint8, offset=16).reshape(shape[0], -1)
+
+
+_IDX_BYTES_3D = 0x0803  # unsigned bytes along three axes
 
 
 @dataclass(frozen=True, kw_only=True)

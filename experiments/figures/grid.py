@@ -183,7 +183,7 @@ def _run(text: dict[str, Any], entry: dict[str, Any], path: Path) -> Run:
 
 
 def _figure(text: dict[str, Any], entry: dict[str, Any], path: Path) -> Figure:
-    given = {"outcomes": text.get("outcomes")} | entry
+    given: dict[str, Any] = {"outcomes": text.get("outcomes")} | entry
     try:
         limits = given.pop("y_limits", None)
         return Figure(

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+import primo
 from baselines.adassp import AdaSSP
+from baselines.base import Baseline, MomentBaseline
 from baselines.diffprivlib import DiffprivlibRegression
 from baselines.dpsgd import DPSGDEach, DPSGDJoint
 from baselines.least_squares import LeastSquares, Ridge
 from baselines.ssp import ComposedSSP
-from numpy.typing import NDArray
-
-import primo
-from baselines.base import Baseline, MomentBaseline
 from experiments.figures.from_moments import release_moments
 from experiments.figures.problem import Problem
 from experiments.tuning import tuned
@@ -37,7 +37,7 @@ Matrix = NDArray[np.float64]
 
 #: DP-SGD by outcome is run on this many outcomes, chosen at random, at the privacy of one among all l:
 #: outcomes of a model are exchangeable, so the mean R² is that of all of them.
-SAMPLED_OUTCOMES = 8
+SAMPLED_OUTCOMES = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ def _primo(**options: Any) -> Callable[[Problem, float, float, int], Fit]:
     what = {k: v for k, v in options.items() if k in ("protection", "association", "calibration")}
 
     def fit(problem: Problem, epsilon: float, delta: float, seed: int) -> Fit:
-        limit = math.sqrt(problem.l) * problem.outcome_limit if printed else problem.outcome_norm
+        limit = math.sqrt(problem.l) * problem.outcome_largest if printed else problem.outcome_norm
         norms = problem.feature_norm, limit
         if problem.rows is not None:
             with warnings.catch_warnings():
@@ -111,41 +111,44 @@ def _primo(**options: Any) -> Callable[[Problem, float, float, int], Fit]:
 
 
 def _baseline(kind: type[Baseline], **options: Any) -> Callable[..., Fit]:
-    """Run one of `baselines`; an option may be a function of the problem."""
+    """Run a private baseline within the problem's bounds; an option may be a function of the problem."""
 
     def fit(problem: Problem, epsilon: float, delta: float, seed: int) -> Fit:
         given = {k: v(problem) if callable(v) else v for k, v in options.items()}
-        model = kind(
-            epsilon,
-            delta,
-            feature_bounds=problem.feature_norm,
-            outcome_bounds=problem.outcome_norm,
-            random_state=seed,
-            **given,
-        )
-        seconds = math.nan
-        if problem.rows is not None:
-            start = time.perf_counter()
-            model.fit(*problem.rows)
-            seconds = time.perf_counter() - start
-        elif isinstance(model, MomentBaseline):
-            model.fit_moments(problem.moments)
-        else:
-            raise TypeError(f"{kind.__name__} needs rows")
-        slopes, spent = model.coef_.T, model.guarantee_
-        chosen = getattr(model, "fitted_outcomes_", None)
-        if chosen is not None:
-            slopes = slopes[:, chosen]
-            seconds *= problem.l / len(chosen)
-        return Fit(
-            slopes=slopes,
-            epsilon=math.inf if spent is None else spent.epsilon,
-            delta=1.0 if spent is None else spent.delta,
-            seconds=seconds,
-            chosen=chosen,
-        )
+        bounds = {"feature_bounds": problem.feature_norm, "outcome_bounds": problem.outcome_norm}
+        model = kind(epsilon, delta, random_state=seed, **bounds | given)
+        return _fit_baseline(model, problem)
 
     return fit
+
+
+def _not_private(make: Callable[[], Baseline]) -> Callable[..., Fit]:
+    """Run a baseline that knows neither bounds nor a budget."""
+    return lambda problem, *_: _fit_baseline(make(), problem)
+
+
+def _fit_baseline(model: Baseline, problem: Problem) -> Fit:
+    seconds = math.nan
+    if problem.rows is not None:
+        start = time.perf_counter()
+        model.fit(*problem.rows)
+        seconds = time.perf_counter() - start
+    elif isinstance(model, MomentBaseline):
+        model.fit_moments(problem.moments)
+    else:
+        raise TypeError(f"{type(model).__name__} needs rows")
+    slopes, spent = model.coef_.T, model.guarantee_
+    chosen = getattr(model, "fitted_outcomes_", None)
+    if chosen is not None:
+        slopes = slopes[:, chosen]
+        seconds *= problem.l / len(chosen)
+    return Fit(
+        slopes=slopes,
+        epsilon=math.inf if spent is None else spent.epsilon,
+        delta=1.0 if spent is None else spent.delta,
+        seconds=seconds,
+        chosen=chosen,
+    )
 
 
 def _dpsgd(variant: str) -> Callable[..., Fit]:
@@ -153,8 +156,9 @@ def _dpsgd(variant: str) -> Callable[..., Fit]:
 
     def fit(problem: Problem, epsilon: float, delta: float, seed: int) -> Fit:
 
-
-        options: dict[str, Any] = dict(tuned(variant, d=problem.d, l=problem.l))
+        options: dict[str, Any] = tuned(variant, d=problem.d, l=problem.l).parameters()
+        # Gradients are clipped, so outcomes need not be; their reach only sets the unit of the tuning.
+        options["outcome_bounds"] = problem.outcome_reach
         if variant == "each":
             options["outcome_limit"] = problem.outcome_limit
             options["fitted_outcomes"] = min(problem.l, SAMPLED_OUTCOMES)
@@ -164,8 +168,12 @@ def _dpsgd(variant: str) -> Callable[..., Fit]:
     return fit
 
 
-def _limits(problem: Problem) -> float:
-    return problem.outcome_limit
+def _clip(problem: Problem) -> float:
+    return problem.outcome_clip
+
+
+def _limit(problem: Problem) -> float:
+    return problem.feature_limit
 
 
 _PRINTED = {"calibration": "paper", "estimator": "ridge", "ridge_lambda": 0.0, "solver": "qr"}
@@ -178,9 +186,9 @@ _ALL = (
         name="ols",
         label="least squares (not private)",
         protection="none",
-        fit=_baseline(LeastSquares),
+        fit=_not_private(LeastSquares),
     ),
-    Method(name="ridge", label="ridge (not private)", protection="none", fit=_baseline(Ridge)),
+    Method(name="ridge", label="ridge (not private)", protection="none", fit=_not_private(Ridge)),
     Method(
         name="gauss-printed",
         label="ReuseCovGauss, as printed",
@@ -221,21 +229,21 @@ _ALL = (
         label="SSP × l, advanced composition",
         protection="both",
         baseline=True,
-        fit=_baseline(ComposedSSP, composition="advanced", outcome_limit=_limits),
+        fit=_baseline(ComposedSSP, composition="advanced", outcome_limit=_clip),
     ),
     Method(
         name="ssp-gdp",
         label="SSP × l, GDP composition",
         protection="both",
         baseline=True,
-        fit=_baseline(ComposedSSP, composition="gdp", outcome_limit=_limits),
+        fit=_baseline(ComposedSSP, composition="gdp", joint=True, outcome_limit=_clip),
     ),
     Method(
         name="adassp",
         label="AdaSSP",
         protection="both",
         baseline=True,
-        fit=_baseline(AdaSSP),
+        fit=_baseline(AdaSSP, joint=True),
     ),
     Method(
         name="dpsgd-each",
@@ -258,9 +266,7 @@ _ALL = (
         label="diffprivlib, as it counts",
         protection="both",
         needs_rows=True,
-        fit=_baseline(
-            DiffprivlibRegression, feature_limit=lambda p: p.feature_limit, outcome_limit=_limits
-        ),
+        fit=_baseline(DiffprivlibRegression, feature_limit=_limit, outcome_limit=_clip),
     ),
     Method(
         name="diffprivlib-true",
@@ -270,9 +276,10 @@ _ALL = (
         needs_rows=True,
         fit=_baseline(
             DiffprivlibRegression,
-            feature_limit=lambda p: p.feature_limit,
-            outcome_limit=_limits,
+            feature_limit=_limit,
+            outcome_limit=_clip,
             at_true_budget=True,
+            accounting="approximate",
         ),
     ),
     Method(name="primo", label="primo", protection="both", fit=_primo()),

@@ -55,9 +55,12 @@ class Problem:
     d: int
     l: int
     feature_norm: float  # no row of features is longer
-    outcome_norm: float  # longer rows of outcomes are shortened to it
     feature_limit: float  # largest |x_ij|
-    outcome_limit: float  # largest |y_ij|: the paper's |Y|
+    outcome_norm: float  # longer rows of outcomes are shortened to it
+    outcome_clip: float  # the same for a method that takes the outcomes one by one
+    outcome_reach: float  # no row of outcomes is longer
+    outcome_limit: float  # no |y_ij| is larger
+    outcome_largest: float  # the largest |y_ij| of these rows, which the paper calls |Y|
     truth: Truth
     moments: ExactMoments  # of the rows after clipping: what a mechanism sees
     rows: tuple[Matrix, Matrix] | None  # (n, d), (n, l); None where only moments were drawn

@@ -15,18 +15,18 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from baselines.diffprivlib import MissingEnvironment
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 import primo
+from baselines.diffprivlib import MissingEnvironment
 from experiments.figures import results
-from experiments.figures.features import Data, MissingData
+from experiments.figures.features import Data, MissingData, prepare
 from experiments.figures.grid import Study, Unit
 from experiments.figures.methods import METHODS, Fit
 from experiments.figures.outcomes import draw
@@ -64,6 +64,9 @@ def run_study(
             tasks.append(Task(study=study.name, unit=todo, data=data, path=path, commit=commit))
     if len(tasks) < len(units):
         console.print(f"{study.name}: {len(units) - len(tasks)} of {len(units)} units are done")
+    for features in sorted({task.unit.cell.features for task in tasks}):
+        with suppress(MissingData):  # said of each unit later
+            prepare(features, data=data)  # once, not by every worker
     _run_all(study, tasks, workers=workers, console=console)
     scores: list[Score] = []
     for unit in units:
@@ -148,6 +151,7 @@ def _score(
     skipped: str = "",
 ) -> Score:
     cell = task.unit.cell
+    sizes = problem or cell  # a user's file may have fewer rows than the paper's
     r2 = mse = log_ratio = time_ratio = epsilon = delta = math.nan
     fitted = 0
     if problem is not None and fit is not None and reference is not None:
@@ -165,9 +169,9 @@ def _score(
         study=task.study,
         features=cell.features,
         outcomes=cell.outcomes,
-        n=cell.n,
-        d=cell.d,
-        l=cell.l,
+        n=sizes.n,
+        d=sizes.d,
+        l=sizes.l,
         repeat=task.unit.repeat,
         seed=seed,
         method=name,

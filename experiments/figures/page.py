@@ -1,0 +1,190 @@
+"""`docs/reproduction.md`, written from result files.
+
+Whatever depends on a number is computed from the scores; only explanations of the set-up are fixed text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from experiments.figures import results
+from experiments.figures.budgets import PAIRS, budgets_section
+from experiments.figures.captions import caption
+from experiments.figures.claims import Claim, claims_section, judge, totals
+from experiments.figures.compare import Scores
+from experiments.figures.coverage import Coverage, coverage_of, skipped_lines
+from experiments.figures.extras import gan_section, times_section, tuning_section
+from experiments.figures.grid import Cell, Study, read_studies
+from experiments.figures.provenance import describe, read_sources
+from experiments.figures.summary import contests, counts, losses, summary_section
+from experiments.figures.wording import DATA, count, data_name, listed, name, signed
+from primo.atomic import whole_file
+
+__all__ = ["read_scores", "write_page"]
+
+GAN_CHECK = "gan-check.json"
+
+
+def write_page(results_folder: Path, page: Path) -> Path:
+    """Write the page from all result files of a folder; figures are linked where they are drawn."""
+    studies = read_studies()
+    scores = read_scores(results_folder, studies)
+    text = _text(scores, studies, results_folder, page.parent / "figures")
+    page.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(page) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return page
+
+
+def read_scores(folder: Path, studies: Iterable[Study]) -> Scores:
+    """Read the scores of the studies that have a result file."""
+    paths = [folder / f"{study.name}.parquet" for study in studies]
+    return Scores(row for path in paths if path.exists() for row in results.read(path))
+
+
+def _text(scores: Scores, studies: Sequence[Study], folder: Path, figures: Path) -> str:
+    coverage = coverage_of(scores, studies)
+    claims = judge(scores)
+    sections = [
+        "# The paper, reproduced",
+        coverage.banner(),
+        _INTRODUCTION,
+        "## In short\n\n" + _in_short(scores, claims),
+        "## How it was run\n\n" + _runs(scores, coverage, folder),
+        "## What the paper claims, and what we find\n\n" + _CLAIMS,
+        claims_section(claims),
+        "## True budgets\n\n" + _BUDGETS + "\n\n" + budgets_section(scores),
+        "## primo against everything\n\n" + _SUMMARY + "\n\n" + summary_section(scores),
+        "## Figures\n\n" + _figures(scores, studies, figures),
+        "## Time\n\n" + _TIMES + "\n\n" + times_section(scores),
+        "## How DP-SGD was tuned\n\n" + _TUNING + "\n\n" + tuning_section(),
+        "## Do the GAN's rows look like its model?\n\n" + gan_section(folder / GAN_CHECK),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _in_short(scores: Scores, claims: Sequence[Claim]) -> str:
+    found = contests(scores)
+    clear = [loss for loss in losses(scores, found) if not loss.noise]
+    lines = [f"- Claims about the paper's algorithms {line}." for line in totals(claims)]
+    if said := counts(found):
+        lines.append(said)
+    if clear:
+        worst = max(clear, key=lambda loss: loss.margin.mean)
+        lines.append(
+            f"- The largest of those margins: {signed(worst.margin)} in R², {data_name(worst.cell)}, "
+            f"d = {worst.cell.d}, l = {count(worst.cell.l)}, against {name(worst.rival)}."
+        )
+    over = [m for m in PAIRS if any(_over(scores, cell, m) for cell in scores.cells())]
+    if over:
+        lines.append(f"- Spend more than the ε they state: {listed(map(name, over))}.")
+    return "\n".join(lines)
+
+
+def _over(scores: Scores, cell: Cell, method: str) -> bool:
+    return bool(scores.of(cell, method)) and not scores.keeps_budget(cell, method)
+
+
+def _runs(scores: Scores, coverage: Coverage, folder: Path) -> str:
+    command = "make figures-quick" if coverage.kind == "quick" else "make figures"
+    versions = sorted({row.version for row in scores.rows})
+    commits = sorted({row.commit or "unknown" for row in scores.rows})
+    low, high = coverage.repeats
+    lines = [
+        f"- **Command**: `{command}` makes every figure and this page; "
+        "`python -m experiments.figures --help` lists the options for your own files. An "
+        "interrupted run goes on where it stopped.",
+        "- **Seeds**: the data of a repeat are drawn from a seed that is a hash of the cell and of "
+        "the number of the repeat, in column `seed` of the results; a method adds its name. All "
+        "methods see the same data.",
+    ]
+    if scores.rows:
+        lines += [
+            f"- **Versions**: primo {listed(versions)}; commit {listed(f'`{c}`' for c in commits)}.",
+            f"- **Repeats**: {low if low == high else f'{low} to {high}'} for each method and "
+            f"cell. {coverage.fits} fits in all, one row each in `{folder.name}/*.parquet`.",
+            "- **Data**:",
+        ]
+        sources = read_sources(folder)
+        used = dict.fromkeys(cell.features for cell in scores.cells())
+        lines += [f"  - {DATA.get(f, f)}: {describe(f, sources)}." for f in used]
+    if skipped := skipped_lines(scores):
+        lines += ["- **Skipped**:", *(f"  - {line}" for line in skipped)]
+    return "\n".join([*lines, _CONVENTIONS])
+
+
+def _figures(scores: Scores, studies: Iterable[Study], folder: Path) -> str:
+    parts = [_FIGURES]
+    for study in studies:
+        if study.name not in scores.studies or not study.figures:
+            continue
+        parts.append(f"### {study.title}")
+        for figure in study.figures:
+            said = caption(scores, study, figure)
+            picture = folder / f"figure-{figure.name}.svg"
+            if picture.exists():
+                parts.append(
+                    f"![Figure {figure.name}: {figure.title}]({folder.name}/{picture.name})"
+                )
+            parts.append(f"*Figure {figure.name}. {figure.title}.* {said}")
+    return "\n\n".join(parts)
+
+
+_INTRODUCTION = """\
+This page repeats the experiments of *Private Regression in Multiple Outcomes* (PRIMO), Section 6
+and appendix: each figure, each claim, with the paper's algorithms as printed, the same algorithms
+with noise that keeps the stated budget, other people's methods, and primo itself. A program writes
+it from result files, verdicts included. Nobody edits it by hand."""
+
+_CONVENTIONS = """\
+- **Privacy**: δ = 1/n², where n is the number of rows. Two data sets are neighbours if one row is
+  replaced by another. Protection is `both` (features and outcomes of a row are private; full DP),
+  `outcomes` (features are public; label DP) or `features` (outcomes are public; feature DP). A row
+  is a haplotype in the genomic data, and a person has two.
+- **Public knowledge**: column means, the longest row of features and limits on outcomes are taken
+  to be public, as in the paper. On private data they would have to come from elsewhere.
+- **As printed**: the paper's noise scales, its bound √l·max|y| on a row of outcomes, no ridge (λ =
+  0), solved by QR. **Calibrated**: one joint release with the exact Gaussian curve, a bound on
+  whole rows of outcomes, a ridge.
+- **Score**: R² = 1 − MSE/(SS_tot/(n·l)), pooled over outcomes, on the rows of the fit, as in the
+  paper. 0 is the constant predictor. The log ratio is log(MSE / MSE of least squares).
+- **Errors**: ± is one standard error of the mean over repeats, and so are the bands in the figures.
+- **Moments alone**: where n × l outcomes do not fit in memory, XᵀY was drawn from its exact law
+  given X."""
+
+_CLAIMS = """\
+A claim is **reproduced** if every comparison in it comes out as stated, by more than two standard
+errors over repeats (paired: both methods on the same data); **not reproduced** if one comparison
+comes out otherwise, or shows no difference where one is claimed; and **cannot be judged here** if
+it was not run, or only once. Orders are judged on log(error), where one bad repeat cannot hide all
+the others. ReuseCovGauss protects features and outcomes, ReuseCovProj_X outcomes alone: the paper
+compares them at the same ε, and so does this section."""
+
+_BUDGETS = """\
+The algorithms as printed state an ε that they do not all keep;
+[paper-constants.md](paper-constants.md) lists why. The same holds for diffprivlib with several
+outcomes. A more accurate method that spends more is not a better method, so those are set here
+beside versions that keep the budget, and only these enter the next section."""
+
+_SUMMARY = """\
+Mean R² at equal true privacy: a method is in a row only if its true (ε, δ) is at most what was
+requested. **Bold is the best of a row** among methods of the same protection, by differences to
+primo over the repeats that both have (slow methods have fewer). Least squares is not private and
+only shows what can be reached."""
+
+_FIGURES = """\
+Lines are means over repeats, bands one standard error. Dashed lines with *as printed* do not keep
+the stated budget, or keep it with another protection; see above. Each picture is also there as PNG."""
+
+_TIMES = """\
+Median over repeats of the time of a fit, divided by the time of least squares on the same rows in
+the same process. DP-SGD by outcome is run on a few outcomes drawn at random and its time is scaled
+up to all of them. Ratios for small data mostly show fixed costs. A dash: not run, or drawn as
+moments without rows, so that there is no time to compare."""
+
+_TUNING = """\
+On simulated data of the same kind and size that no result on this page comes from, by `python -m
+experiments.tuning`. So tuning costs no privacy here, only time. Learning rate and clip are in units
+of the public bounds. *each*: one run for each outcome, composed in zCDP; *joint*: one run for all
+outcomes with one clip. Other sizes take the values of the nearest."""
