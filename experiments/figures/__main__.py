@@ -10,9 +10,10 @@ from pathlib import Path
 from rich.console import Console
 
 from experiments.figures import results
-from experiments.figures.features import Data
+from experiments.figures.features import Data, dbgap_snps
 from experiments.figures.grid import Study, read_studies
 from experiments.figures.page import write_page
+from experiments.figures.page.provenance import record_sources
 from experiments.figures.plot import draw_figure
 from experiments.figures.results import Score
 from experiments.figures.runner import run_study
@@ -76,11 +77,24 @@ def _run(options: argparse.Namespace, console: Console) -> None:
                 study, data=data, folder=parts, workers=options.workers, console=console
             )
             results.write(scores, path)
+            used = {unit.cell.features for unit in study.units()}
+            record_sources(stored, data, used)
+            if any(name.startswith("gan") for name in used):
+                _check_gan(data, stored, quick=options.quick)
         elif not path.exists():
             raise InputError(f"{path} does not exist; run without --draw-only first")
         _draw(study, results.read(path), home / "figures", console)
     page = write_page(stored, home / "reproduction.md")
     console.print(f"written: {page}", highlight=False)
+
+
+def _check_gan(data: Data, stored: Path, *, quick: bool) -> None:
+    """Compare the GAN's rows with real ones, and keep the numbers with the results."""
+    from experiments.figures.gan import check
+    from experiments.figures.gan.check import save
+
+    match = check(dbgap_snps(data).columns(slice(None)), cache=data.cache, quick=quick)
+    save(match, stored / "gan-check")
 
 
 def _draw(study: Study, scores: list[Score], folder: Path, console: Console) -> None:

@@ -104,6 +104,7 @@ class Figure:
     methods: tuple[str, ...]
     l: tuple[int, ...]
     outcomes: str
+    n: int
     y_limits: tuple[float, float] | None = None
 
 
@@ -157,7 +158,8 @@ class Study:
             )
 
         figures = tuple(
-            replace(figure, l=tuple(l for l in figure.l if l in kept)) for figure in self.figures
+            replace(figure, l=tuple(l for l in figure.l if l in kept), n=quick.get("n", figure.n))
+            for figure in self.figures
         )
         return replace(self, runs=tuple(map(thinner, self.runs)), figures=figures)
 
@@ -183,7 +185,7 @@ def _run(text: dict[str, Any], entry: dict[str, Any], path: Path) -> Run:
 
 
 def _figure(text: dict[str, Any], entry: dict[str, Any], path: Path) -> Figure:
-    given: dict[str, Any] = {"outcomes": text.get("outcomes")} | entry
+    given: dict[str, Any] = {key: text.get(key) for key in ("outcomes", "n")} | entry
     try:
         limits = given.pop("y_limits", None)
         return Figure(

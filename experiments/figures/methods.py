@@ -1,8 +1,8 @@
 """Everything that is compared, by name: the paper's variants, the baselines and primo.
 
 "printed" follows the paper to the letter: its noise scales (which do not keep the stated budget,
-docs/paper-constants.md), its bound √l·max|y| on a row of outcomes, no ridge, and a QR solve. The same
-name without it has primo's calibration, bounds on whole rows, and a ridge.
+docs/paper-constants.md), the longest row and √l·max|y| for bounds, no ridge, and a QR solve. The same
+name without it has primo's calibration, the tighter norms that all other methods get too, and a ridge.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ __all__ = ["METHODS", "Fit", "Method"]
 
 Matrix = NDArray[np.float64]
 
-#: DP-SGD by outcome is run on this many outcomes, chosen at random, at the privacy of one among all l:
-#: outcomes of a model are exchangeable, so the mean R² is that of all of them.
+#: DP-SGD by outcome is run on this many outcomes (a third for images), chosen at random, at the privacy
+#: of one among all l: outcomes of a model are exchangeable, so the mean R² is that of all of them.
 SAMPLED_OUTCOMES = 12
 
 
@@ -68,10 +68,14 @@ def _primo(**options: Any) -> Callable[[Problem, float, float, int], Fit]:
     printed = options.get("calibration") == "paper"
     how = {k: v for k, v in options.items() if k in ("estimator", "ridge_lambda", "solver")}
     what = {k: v for k, v in options.items() if k in ("protection", "association", "calibration")}
+    if printed:  # the paper releases no outcome moments and shortens no row
+        what["outcome_moments"] = "diagonal"
 
     def fit(problem: Problem, epsilon: float, delta: float, seed: int) -> Fit:
-        limit = math.sqrt(problem.l) * problem.outcome_largest if printed else problem.outcome_norm
-        norms = problem.feature_norm, limit
+        norms, moments = (problem.feature_norm, problem.outcome_norm), problem.moments
+        if printed:
+            norms = problem.feature_reach, math.sqrt(problem.l) * problem.outcome_largest
+            moments = problem.whole_moments
         if problem.rows is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ReproducibleNoiseWarning)
@@ -103,7 +107,7 @@ def _primo(**options: Any) -> Callable[[Problem, float, float, int], Fit]:
                 intercept=False,
                 **{"association": "gauss", **what},
             )
-            release = release_moments(problem.moments, plan, bits=RandomBits.seeded(seed))
+            release = release_moments(moments, plan, bits=RandomBits.seeded(seed))
             slopes = primo.coefficients(release, **how).slopes
         return Fit(slopes=slopes, epsilon=plan.epsilon, delta=delta, seconds=seconds)
 
@@ -134,7 +138,8 @@ def _fit_baseline(model: Baseline, problem: Problem) -> Fit:
         model.fit(*problem.rows)
         seconds = time.perf_counter() - start
     elif isinstance(model, MomentBaseline):
-        model.fit_moments(problem.moments)
+        private = model.get_params().get("epsilon") is not None
+        model.fit_moments(problem.moments if private else problem.whole_moments)
     else:
         raise TypeError(f"{type(model).__name__} needs rows")
     slopes, spent = model.coef_.T, model.guarantee_
@@ -157,11 +162,12 @@ def _dpsgd(variant: str) -> Callable[..., Fit]:
     def fit(problem: Problem, epsilon: float, delta: float, seed: int) -> Fit:
 
         options: dict[str, Any] = tuned(variant, d=problem.d, l=problem.l).parameters()
-        # Gradients are clipped, so outcomes need not be; their reach only sets the unit of the tuning.
+        # Gradients are clipped, so rows need not be; their reach only sets the unit of the tuning.
+        options["feature_bounds"] = problem.feature_reach
         options["outcome_bounds"] = problem.outcome_reach
         if variant == "each":
             options["outcome_limit"] = problem.outcome_limit
-            options["fitted_outcomes"] = min(problem.l, SAMPLED_OUTCOMES)
+            options["fitted_outcomes"] = min(problem.l, SAMPLED_OUTCOMES if problem.d < 500 else 4)
         kind: type[Baseline] = DPSGDEach if variant == "each" else DPSGDJoint
         return _baseline(kind, **options)(problem, epsilon, delta, seed)
 

@@ -43,6 +43,11 @@ class Shape:
         )
 
     @property
+    def length(self) -> float:
+        """Root mean square length of a row."""
+        return float(np.sqrt(np.trace(self.covariance) / self.n))
+
+    @property
     def centred(self) -> Matrix:
         """Covariance per row around the means, (d, d)."""
         means = self.sums / self.n

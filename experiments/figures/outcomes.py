@@ -23,11 +23,19 @@ __all__ = ["HELD", "draw", "draw_problem", "real_problem"]
 
 Matrix = NDArray[np.float64]
 
-#: Rows are held in memory up to this many outcomes in all, n·l; beyond it there are moments alone.
+#: Rows are held in memory up to this many outcomes in all, n·l, and walked through in blocks up to that
+#: many; beyond it moments are drawn from their law.
 HELD = 20_000_000
+WALKED = 1_000_000_000
+
+#: Rows of features are shortened to this many root mean square lengths, rows of outcomes to
+#: (SLOPE·√l + OFFSET) standard deviations of one outcome: what serves primo best on the separate data of
+#: `python -m experiments.tuning.bounds`.
+SHORT, SLOPE, OFFSET = 0.85, 0.85, 0.6
 
 _RARE = 1e-9  # probability that the bounds shorten any row, where rows are not held
 _BLOCK = 4_000_000  # outcomes that are drawn together where they are not held
+_ROWS = 65_536  # rows of features that are copied together
 
 
 def draw(cell: Cell, *, data: Data, rng: np.random.Generator) -> Problem:
@@ -64,11 +72,11 @@ def draw_problem(
         Number of outcomes.
     hold
         Whether the problem has rows; by default if there are at most `HELD` outcomes in all.
-        Otherwise it has moments alone, of the same law: those of the linear models are drawn without
-        any array of n×l, networks are walked in blocks of rows.
+        Otherwise it has moments alone, of the same law: summed over blocks of rows, or, from `WALKED`
+        outcomes on, drawn without any of them if the model is linear.
     shorten
-        Whether bounds on rows that are held are as tight as a user would choose them, so that a few
-        rows are shortened.
+        Whether norms are as tight as a user would choose them, so that many rows are shortened (no
+        outcomes where moments are drawn from their law).
     """
     if model not in MODELS:
         raise InputError(f"outcomes {model!r} are unknown; known are {', '.join(MODELS)}, real")
@@ -76,15 +84,17 @@ def draw_problem(
     signal, largest, typical = MODELS[model](features, shape, l, rng)
     if hold is None:
         hold = shape.n * l <= HELD
+    walk = hold or shape.n * l <= WALKED or not isinstance(signal, Linear)
+    tight = walk and shorten  # the law knows of no outcomes that are shortened
+    spread = np.sqrt(typical) if tight else np.inf
     reach = np.sqrt(largest * stats.chi2.isf(_RARE / shape.n, l))
     limit = np.sqrt(largest * stats.chi2.isf(_RARE / (shape.n * l), 1))
-    # A tighter bound shortens a few rows and brings less noise; the law knows of no shortened rows.
-    short = np.sqrt(typical) if hold and shorten else np.inf
     bounds = _Bounds(
-        feature_norm=shape.longest,
+        feature_norm=SHORT * shape.length if shorten else shape.longest,
+        feature_reach=shape.longest,
         feature_limit=shape.limit,
-        outcome_norm=float(min(reach, (1.15 * np.sqrt(l) + 1) * short)),
-        outcome_clip=float(min(limit, (1.15 + 1) * short)),
+        outcome_norm=float(min(reach, (SLOPE * np.sqrt(l) + OFFSET) * spread)),
+        outcome_clip=float(min(limit, (SLOPE + OFFSET) * spread)),
         outcome_reach=float(reach),
         outcome_limit=float(limit),
         # Of rows that are not held: the median of the largest of n·l, if all vary alike.
@@ -95,36 +105,39 @@ def draw_problem(
         outcomes += rng.standard_normal(outcomes.shape)
         bounds = replace(bounds, outcome_largest=float(np.abs(outcomes).max()))
         return _summed([(features, outcomes)], l, shape, bounds, rows=(features, outcomes))
-    if isinstance(signal, Linear):
-        return _from_law(signal.theta, shape, bounds, rng)
-    return _summed(_in_blocks(features, signal, l, rng), l, shape, bounds)
+    if walk:
+        return _summed(_in_blocks(features, signal, l, rng), l, shape, bounds)
+    assert isinstance(signal, Linear)
+    return _from_law(features, signal.theta, shape, bounds, rng)
 
 
-def real_problem(features: Matrix, outcomes: Matrix, *, within: float = 0.98) -> Problem:
+def real_problem(features: Matrix, outcomes: Matrix) -> Problem:
     """Make a problem of real features and outcomes, both centred.
 
-    The longest rows, the largest entries, and what the share `within` of the rows (and of the entries)
-    of outcomes does not exceed are taken to be public.
+    The longest rows, the largest entries and root mean squares are taken to be public.
     """
-    shape = Shape.of(features)
+    shape, l = Shape.of(features), outcomes.shape[1]
     lengths = np.sqrt(np.einsum("ij,ij->i", outcomes, outcomes))
     entries = np.abs(outcomes)
+    spread = np.sqrt(np.mean(outcomes**2))
     bounds = _Bounds(
-        feature_norm=shape.longest,
+        feature_norm=SHORT * shape.length,
+        feature_reach=shape.longest,
         feature_limit=shape.limit,
-        outcome_norm=float(np.quantile(lengths, within)),
-        outcome_clip=float(np.quantile(entries, within)),
+        outcome_norm=float((SLOPE * np.sqrt(l) + OFFSET) * spread),
+        outcome_clip=float((SLOPE + OFFSET) * spread),
         outcome_reach=float(lengths.max()),
         outcome_limit=float(entries.max()),
         outcome_largest=float(entries.max()),
     )
     rows = (features, outcomes)
-    return _summed([rows], outcomes.shape[1], shape, bounds, rows=rows)
+    return _summed([rows], l, shape, bounds, rows=rows)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Bounds:
     feature_norm: float
+    feature_reach: float
     feature_limit: float
     outcome_norm: float
     outcome_clip: float
@@ -133,24 +146,17 @@ class _Bounds:
     outcome_largest: float
 
     def problem(
-        self,
-        truth: Truth,
-        *,
-        association: Matrix,
-        outcome: Matrix,
-        rows: tuple[Matrix, Matrix] | None = None,
+        self, truth: Truth, moments: ExactMoments, rows: tuple[Matrix, Matrix] | None = None
     ) -> Problem:
         """Return the problem with these moments of the shortened rows."""
-        d, l = association.shape
+        d, l = truth.association.shape
         return Problem(
             n=truth.n,
             d=d,
             l=l,
             **asdict(self),
             truth=truth,
-            moments=ExactMoments(
-                n=truth.n, covariance=truth.covariance, association=association, outcome=outcome
-            ),
+            moments=moments,
             rows=rows,
         )
 
@@ -176,7 +182,7 @@ def _summed(
 ) -> Problem:
     """Sum over rows, as they are for the score and shortened for the mechanisms."""
     d = len(shape.covariance)
-    association, seen = np.zeros((d, l)), np.zeros((d, l))
+    association, covariance, seen = np.zeros((d, l)), np.zeros((d, d)), np.zeros((d, l))
     squares, sums = np.zeros(l), np.zeros(l)
     full = l <= FULL_OUTCOME_MOMENTS
     outcome = np.zeros((l, l) if full else l)
@@ -184,7 +190,9 @@ def _summed(
         association += features.T @ outcomes
         squares += np.einsum("ij,ij->j", outcomes, outcomes)
         sums += outcomes.sum(axis=0)
-        kept = ExactMoments.of(features, shortened(outcomes, bounds.outcome_norm), full=full)
+        short = shortened(features, bounds.feature_norm)
+        kept = ExactMoments.of(short, shortened(outcomes, bounds.outcome_norm), full=full)
+        covariance += kept.covariance
         seen += kept.association
         outcome += kept.outcome
     truth = Truth(
@@ -194,29 +202,36 @@ def _summed(
         squares=squares,
         spread=squares - sums**2 / shape.n,
     )
-    return bounds.problem(truth, association=seen, outcome=outcome, rows=rows)
+    moments = ExactMoments(n=shape.n, covariance=covariance, association=seen, outcome=outcome)
+    return bounds.problem(truth, moments, rows=rows)
 
 
-def _from_law(theta: Matrix, shape: Shape, bounds: _Bounds, rng: np.random.Generator) -> Problem:
-    """Draw the moments of linear outcomes; that any row would be shortened is too rare to matter."""
+def _from_law(
+    features: Matrix, theta: Matrix, shape: Shape, bounds: _Bounds, rng: np.random.Generator
+) -> Problem:
+    """Draw the moments of linear outcomes; that any row of them is too long is too rare to matter."""
     d, l = theta.shape
-    # A column of ones beside the features gives the sums of the outcomes, which SS_tot needs.
-    gram = np.empty((d + 1, d + 1))
-    gram[:d, :d], gram[d, :d], gram[:d, d], gram[d, d] = (
-        shape.covariance,
-        shape.sums,
-        shape.sums,
-        shape.n,
-    )
-    slopes = np.vstack([theta, np.zeros(l)])
+    # Beside the features: ones, which give the sums that SS_tot needs, and the shortened features.
+    gram = np.zeros((2 * d + 1, 2 * d + 1))
+    for first in range(0, shape.n, _ROWS):
+        some = features[first : first + _ROWS]
+        beside = np.hstack([some, np.ones((len(some), 1)), shortened(some, bounds.feature_norm)])
+        gram += beside.T @ beside
+    slopes = np.vstack([theta, np.zeros((d + 1, l))])
     drawn = draw_moments(gram, slopes, n=shape.n, full=l <= FULL_OUTCOME_MOMENTS, rng=rng)
-    association, sums = drawn.association[:d], drawn.association[d]
+    sums = drawn.association[d]
     squares = drawn.outcome if drawn.outcome.ndim == 1 else np.diagonal(drawn.outcome)
     truth = Truth(
         n=shape.n,
         covariance=shape.covariance,
-        association=association,
+        association=drawn.association[:d],
         squares=squares,
         spread=squares - sums**2 / shape.n,
     )
-    return bounds.problem(truth, association=association, outcome=drawn.outcome)
+    moments = ExactMoments(
+        n=shape.n,
+        covariance=gram[d + 1 :, d + 1 :],
+        association=drawn.association[d + 1 :],
+        outcome=drawn.outcome,
+    )
+    return bounds.problem(truth, moments)

@@ -46,9 +46,11 @@ def draw_figure(figure: Figure, scores: Iterable[Score], folder: Path) -> list[P
 
     picture, axes = pyplot.subplots(figsize=(7.2, 4.2), layout="constrained")
     values: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
-    for score in scores:
+    shown = [s for s in scores if s.outcomes == figure.outcomes and s.l in figure.l]
+    # A quick run, or a user's file, has another n.
+    for score in [s for s in shown if s.n == figure.n] or shown:
         value = getattr(score, figure.metric)
-        if score.outcomes == figure.outcomes and score.l in figure.l and math.isfinite(value):
+        if math.isfinite(value):
             values[score.method, score.l].append(value)
     for name in figure.methods:
         _line(axes, name, [(l, values[name, l]) for l in figure.l if (name, l) in values])

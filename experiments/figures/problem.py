@@ -49,12 +49,16 @@ class Truth:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
-    """n rows, d features, l outcomes, within public bounds, through the origin."""
+    """n rows, d features, l outcomes, public bounds, no intercept.
+
+    Norms and clips are as tight as a user would choose them; reach and limits hold for every row.
+    """
 
     n: int
     d: int
     l: int
-    feature_norm: float  # no row of features is longer
+    feature_norm: float  # longer rows of features are shortened to it
+    feature_reach: float  # no row of features is longer
     feature_limit: float  # largest |x_ij|
     outcome_norm: float  # longer rows of outcomes are shortened to it
     outcome_clip: float  # the same for a method that takes the outcomes one by one
@@ -62,5 +66,16 @@ class Problem:
     outcome_limit: float  # no |y_ij| is larger
     outcome_largest: float  # the largest |y_ij| of these rows, which the paper calls |Y|
     truth: Truth
-    moments: ExactMoments  # of the rows after clipping: what a mechanism sees
+    moments: ExactMoments  # of the shortened rows: what a mechanism sees
     rows: tuple[Matrix, Matrix] | None  # (n, d), (n, l); None where only moments were drawn
+
+    @property
+    def whole_moments(self) -> ExactMoments:
+        """Moments of the rows as they are, with the diagonal of YᵀY."""
+        truth = self.truth
+        return ExactMoments(
+            n=self.n,
+            covariance=truth.covariance,
+            association=truth.association,
+            outcome=truth.squares,
+        )

@@ -238,3 +238,28 @@ def test_some_outcomes_stand_for_all():
     np.testing.assert_array_equal(every.fitted_outcomes_, np.arange(20))
     with pytest.raises(InputError, match="fitted_outcomes=0"):
         DPSGDEach(3.0, 1e-5, **common, fitted_outcomes=0).fit(features, outcomes)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("rate", [0.5, 1.0])
+def test_the_worst_row_is_told_apart_as_well_as_the_budget_allows(rate):
+    """A row whose gradient is at the clip in every step, or its opposite: (ε, δ) of many fits.
+
+    In standard deviations the means are 2√T·q/√(z² + q(1-q)) apart, the sampling adding its own
+    variance; with all rows in every step that is 2√T/z = μ.
+    """
+    n, steps, fits, clip = 20, 4, 400, 0.1
+    ends = []
+    for side in (-1, 1):
+        features, outcomes = np.zeros((n, 1)), np.zeros((n, 1))
+        features[0], outcomes[0] = 1.0, side
+        settings = {"learning_rate": 1e-3, "clip_norm": clip, "steps": steps}
+        models = [
+            DPSGDJoint(10.0, 1e-3, **settings, sampling_rate=rate, random_state=seed)
+            for seed in range(fits)
+        ]
+        ends.append([model.fit(features, outcomes).coef_[0, 0] for model in models])
+    z = noise_multiplier(10.0, 1e-3, rate=rate, steps=steps)
+    apart = (np.mean(ends[1]) - np.mean(ends[0])) / np.sqrt(np.mean(np.var(ends, axis=1)))
+    wanted = 2 * math.sqrt(steps) * rate / math.sqrt(z**2 + rate * (1 - rate))
+    assert 0.87 < apart / wanted < 1.15

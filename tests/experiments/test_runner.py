@@ -153,7 +153,13 @@ def test_results_come_back(tmp_path, in_this_process):
 def test_figures_are_drawn_twice_the_same(tmp_path, in_this_process):
     scores, _ = run(study(), tmp_path)
     figure = Figure(
-        name="0", title="tiny", metric="r2", methods=("ols", "primo"), l=(1, 4), outcomes="linear"
+        name="0",
+        title="tiny",
+        metric="r2",
+        methods=("ols", "primo"),
+        l=(1, 4),
+        outcomes="linear",
+        n=300,
     )
     first = [path.read_bytes() for path in draw_figure(figure, scores, tmp_path / "a")]
     again = [path.read_bytes() for path in draw_figure(figure, scores, tmp_path / "b")]

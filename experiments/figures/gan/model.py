@@ -23,7 +23,7 @@ def _normal(*shape: int, scale: float, rng: torch.Generator) -> nn.Parameter:
     return nn.Parameter(scale * torch.randn(*shape, generator=rng))
 
 
-class Generator(nn.Module):
+class Generator(nn.Module):  # type: ignore[misc]  # mypy does not follow torch
     """Latents to logits of all SNPs.
 
     The biases start at the allele frequencies; everything else starts at random, without any LD.
@@ -52,7 +52,11 @@ class Generator(nn.Module):
     def forward(self, rows: int, rng: torch.Generator) -> Tensor:
         """Return the logits of some new rows, (rows, snps)."""
         local = torch.randn(self.windows + 2, rows, self.local, generator=rng)
-        shared = torch.randn(rows, self.shared, generator=rng)
+        return self.logits(local, torch.randn(rows, self.shared, generator=rng))
+
+    def logits(self, local: Tensor, shared: Tensor) -> Tensor:
+        """Return the logits of given latents, (windows + 2, rows, local) and (rows, shared)."""
+        rows = len(shared)
         shared = F.leaky_relu(shared @ self.mix + self.mix_bias, SLOPE)
         wide = shared.expand(self.windows, rows, self.shared)
         latents = torch.cat([local[:-2], local[1:-1], local[2:], wide], dim=2)
@@ -79,7 +83,7 @@ def flip(logits: Tensor, temperature: float, rng: torch.Generator) -> Tensor:
     return (soft > 0.5).float() + (soft - soft.detach())
 
 
-class Critic(nn.Module):
+class Critic(nn.Module):  # type: ignore[misc]  # mypy does not follow torch
     """Independent critics, each of its own patch: (patches, rows, width) to (patches, rows)."""
 
     def __init__(

@@ -40,7 +40,7 @@ class Sampler:
     @property
     def local(self) -> int:
         """Latents of a window."""
-        return (self.weights["first"].shape[1] - self.shared) // 3
+        return int(self.weights["first"].shape[1] - self.shared) // 3
 
     @property
     def shared(self) -> int:
@@ -48,7 +48,7 @@ class Sampler:
         return int(self.weights["mix"].shape[0])
 
     def draw(
-        self, columns: NDArray[np.int64], n: int, rng: np.random.Generator, *, batch: int = 8192
+        self, columns: NDArray[np.int64], n: int, rng: np.random.Generator, *, batch: int = 4096
     ) -> NDArray[np.int8]:
         """Draw n rows of some SNPs, 0 or 1, (n, columns).
 
@@ -92,7 +92,8 @@ class Sampler:
         hidden = _leaky(latents @ w["first"][window] + w["first_bias"][window])
         hidden = _leaky(hidden @ w["second"][window] + w["second_bias"][window])
         logits: Array = hidden @ w["out"][window][:, inside.offsets]
-        return logits + w["out_bias"][window][:, inside.offsets]
+        logits += w["out_bias"][window][:, inside.offsets]
+        return logits
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -131,7 +132,9 @@ class _Streams:
 
 
 def _leaky(x: Array) -> Array:
-    return np.maximum(x, np.float32(SLOPE) * x)
+    """Rectify in place."""
+    np.maximum(x, np.float32(SLOPE) * x, out=x)
+    return x
 
 
 def _sigmoid(x: Array) -> Array:

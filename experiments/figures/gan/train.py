@@ -146,7 +146,7 @@ class _Game:
     @staticmethod
     def _move(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
         optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimiser.step()
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
-from experiments.figures.compare import Scores
 from experiments.figures.grid import Cell
-from experiments.figures.wording import count, listed, r2
+from experiments.figures.page.compare import Scores
+from experiments.figures.page.wording import count, listed, r2
 
 __all__ = [
     "UNEXPLAINED",

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 
-from experiments.figures.compare import Estimate, Scores
 from experiments.figures.grid import Cell, Figure, Study
-from experiments.figures.wording import budget, count, name, r2, times
+from experiments.figures.page.compare import Estimate, Scores
+from experiments.figures.page.wording import budget, count, name, r2, times
 
 __all__ = ["caption", "cells_of"]
 
 
 def cells_of(scores: Scores, study: Study, figure: Figure) -> list[Cell]:
-    """Return the cells that a figure shows: of its l and outcomes, and of the study's first n."""
+    """Return the cells that a figure shows: of its l, outcomes and n."""
     cells = [
         cell for cell in scores.cells(study.name, outcomes=figure.outcomes) if cell.l in figure.l
     ]
-    first = next((run.n for run in study.runs if run.outcomes == figure.outcomes), None)
-    of_first = [cell for cell in cells if cell.n == first]
-    return of_first or cells  # a quick run has another n
+    wanted = [cell for cell in cells if cell.n == figure.n]
+    return wanted or cells  # a quick run, or a user's file, has another n
 
 
 def caption(scores: Scores, study: Study, figure: Figure) -> str:

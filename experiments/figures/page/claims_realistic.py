@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from experiments.figures import reasons
-from experiments.figures.compare import CLEAR, Scores
 from experiments.figures.grid import Cell
-from experiments.figures.verdicts import (
+from experiments.figures.page import reasons
+from experiments.figures.page.compare import CLEAR, Scores
+from experiments.figures.page.verdicts import (
     UNEXPLAINED,
     VARIANTS,
     Finding,
@@ -21,7 +21,7 @@ from experiments.figures.verdicts import (
     r2_at,
     told,
 )
-from experiments.figures.wording import count
+from experiments.figures.page.wording import count
 
 __all__ = [
     "becomes_negative",
@@ -69,9 +69,11 @@ def projection_overtakes(scores: Scores) -> Iterable[Finding]:
         signs = order_signs(scores, cells, projection, gauss)
         verdict = all_are(signs, 1)
         why = ""
-        if verdict is Verdict.NOT:
-            shrunk = variant == "calibrated" and -1 in signs.values()
-            why = f"{reasons.RIDGE_SHRINKS} {reasons.WIDE_BALL}" if shrunk else UNEXPLAINED
+        if verdict is Verdict.NOT and -1 not in signs.values():
+            why = reasons.TOO_CLOSE
+        elif verdict is Verdict.NOT:
+            shrunk = f"{reasons.RIDGE_SHRINKS} {reasons.WIDE_BALL}"
+            why = shrunk if variant == "calibrated" else UNEXPLAINED
         yield Finding(
             data=f"{people.label}, l ≥ {people.overtaken}",
             variant=variant,
@@ -219,8 +221,12 @@ def crosses_below_theory(scores: Scores) -> Iterable[Finding]:
                 variant=variant,
                 verdict=verdict,
                 found=found,
-                why=UNEXPLAINED if verdict is Verdict.NOT else "",
+                why=_why_not_early(signs) if verdict is Verdict.NOT else "",
             )
+
+
+def _why_not_early(signs: Signs) -> str:
+    return reasons.TOO_CLOSE if -1 not in signs.values() else UNEXPLAINED
 
 
 def _against_theory(cells: Sequence[Cell], signs: Signs, which: str) -> tuple[Verdict, str]:

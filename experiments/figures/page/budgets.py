@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from experiments.figures.compare import Scores
 from experiments.figures.grid import Cell
-from experiments.figures.wording import budget, count, data_name, listed, name, r2, signed, table
+from experiments.figures.page.compare import Scores
+from experiments.figures.page.wording import (
+    budget,
+    count,
+    data_name,
+    listed,
+    name,
+    r2,
+    signed,
+    table,
+)
 
 __all__ = ["PAIRS", "SHOWN", "budgets_section", "chosen_l"]
 
@@ -31,6 +40,8 @@ def chosen_l(available: Iterable[int], wanted: Sequence[int] = SHOWN) -> list[in
 
 def budgets_section(scores: Scores) -> str:
     """Return the table of true budgets and the comparisons at the budget that was asked for."""
+    if not scores.rows:
+        return "Nothing has been run yet."
     parts = [_true(scores)]
     for printed, calibrated in PAIRS.items():
         over = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from experiments.figures.compare import Estimate, Scores
 from experiments.figures.grid import Cell
-from experiments.figures.wording import count, data_name, listed, name, r2, signed, table
+from experiments.figures.page.compare import Estimate, Scores
+from experiments.figures.page.wording import count, data_name, listed, name, r2, signed, table
 
 __all__ = ["FIELD", "Contest", "Loss", "contests", "counts", "losses", "summary_section"]
 

@@ -14,6 +14,7 @@ __all__ = [
     "RIDGE_DECIDES",
     "RIDGE_HOLDS",
     "RIDGE_SHRINKS",
+    "TOO_CLOSE",
     "UNBOUNDED",
     "WIDE_BALL",
 ]
@@ -71,3 +72,4 @@ AHEAD_ALREADY = "The projection is ahead from the start, and there is nothing to
 RIDGE_DECIDES = (
     "The ridge makes the difference: without it (as printed) DP-SGD is better at these l."
 )
+TOO_CLOSE = "Where it fails, the two are within two standard errors of each other."

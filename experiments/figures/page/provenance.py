@@ -21,8 +21,7 @@ FILE = "data.json"
 
 def record_sources(folder: Path, data: Data, features: Iterable[str]) -> Path:
     """Write what each set of features was read from; sets of earlier runs are kept."""
-    given = {"1kg": data.kg, "dbgap": data.dbgap, "gan": data.dbgap, "gan-quick": data.dbgap}
-    given["mnist"] = data.mnist
+    given = {"1kg": data.kg, "dbgap": data.dbgap, "mnist": data.mnist}
     found = read_sources(folder)
     for name in features:
         own = given.get(name)
@@ -46,8 +45,6 @@ def read_sources(folder: Path) -> dict[str, str]:
 def describe(features: str, sources: dict[str, str]) -> str:
     """Return what a set of features is, in words."""
     own = sources.get(features)
-    if own and features.startswith("gan"):
-        return f"{_KNOWN[features]}, which was trained on the user's file `{own}`"
     if own:
         return f"the user's file `{own}`"
     text = _stand_in(features) or _KNOWN.get(features, f"the set `{features}`")
@@ -74,8 +71,8 @@ def _stand_in(features: str) -> str:
 
 _KNOWN = {
     "1kg-real": "haplotypes of the 2504 people of the 1000 Genomes Project, from `../shared/data`",
-    "gan": "rows from a GAN",
-    "gan-quick": "rows from a briefly trained GAN",
+    "gan": "rows from a GAN that was trained on the simulated stand-in for dbGaP",
+    "gan-quick": "rows from a small, briefly trained GAN",
     "gaussian": "independent standard normal features",
     "mnist": "MNIST training images, pixels divided by 255",
     "soynam": "SNPs and measured traits of soybean lines (SoyNAM), from `../shared/data`",

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from experiments.figures import results
-from experiments.figures.budgets import PAIRS, budgets_section
-from experiments.figures.captions import caption
-from experiments.figures.claims import Claim, claims_section, judge, totals
-from experiments.figures.compare import Scores
-from experiments.figures.coverage import Coverage, coverage_of, skipped_lines
-from experiments.figures.extras import gan_section, times_section, tuning_section
 from experiments.figures.grid import Cell, Study, read_studies
-from experiments.figures.provenance import describe, read_sources
-from experiments.figures.summary import contests, counts, losses, summary_section
-from experiments.figures.wording import DATA, count, data_name, listed, name, signed
+from experiments.figures.page.budgets import PAIRS, budgets_section
+from experiments.figures.page.captions import caption
+from experiments.figures.page.claims import Claim, claims_section, judge, totals
+from experiments.figures.page.compare import Scores
+from experiments.figures.page.coverage import Coverage, coverage_of, skipped_lines
+from experiments.figures.page.extras import gan_section, times_section, tuning_section
+from experiments.figures.page.provenance import describe, read_sources
+from experiments.figures.page.summary import contests, counts, losses, summary_section
+from experiments.figures.page.wording import DATA, count, data_name, listed, name, signed
 from primo.atomic import whole_file
 
 __all__ = ["read_scores", "write_page"]
@@ -174,8 +174,9 @@ primo over the repeats that both have (slow methods have fewer). Least squares i
 only shows what can be reached."""
 
 _FIGURES = """\
-Lines are means over repeats, bands one standard error. Dashed lines with *as printed* do not keep
-the stated budget, or keep it with another protection; see above. Each picture is also there as PNG."""
+Lines are means over repeats, bands one standard error. Dashed: the paper's algorithms as printed,
+and of two versions of a baseline the older one; which of them keep the stated budget is in the
+table of true budgets. Each picture is also there as PNG."""
 
 _TIMES = """\
 Median over repeats of the time of a fit, divided by the time of least squares on the same rows in

@@ -11,12 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.figures.budgets import chosen_l
-from experiments.figures.compare import Scores
 from experiments.figures.grid import Cell
-from experiments.figures.wording import count, data_name, listed, name, r2, table, times
+from experiments.figures.page.budgets import chosen_l
+from experiments.figures.page.compare import Scores
+from experiments.figures.page.wording import count, data_name, name, r2, table, times
 
 __all__ = ["gan_section", "times_section", "tuning_section"]
+
+_EDGE = "\\*"  # an asterisk that Markdown leaves alone
+#: Hyperparameters that could go further than the grid; a share cannot.
+_OPEN = ("learning_rate", "clip_norm", "steps")
 
 TUNING = Path(__file__).resolve().parents[1] / "tuning"
 
@@ -79,8 +83,16 @@ def tuning_section(folder: Path = TUNING) -> str:
             [_words(axis), ", ".join(f"{v:g}" for v in tried)] for axis, tried in values.items()
         ]
         parts += ["What was tried:", table(["hyperparameter", "values"], rows)]
-    axes = [axis for axis in (values or cells[0]) if axis in cells[0]]
-    parts += ["What was chosen:", table(*_chosen(cells, axes))]
+    axes = [axis for axis in (values or {}) if axis in cells[0]]
+    header, rows, edges = _chosen(cells, axes, values or {})
+    parts += ["What was chosen:", table(header, rows)]
+    notes = "R² of *each* is over a few outcomes drawn at random, so it may exceed least squares'."
+    if edges:
+        notes = (
+            f"{_EDGE}: at the edge of what was tried ({edges} values); the best may lie "
+            f"beyond. {notes}"
+        )
+    parts.append(notes)
     runs = sum(cell.get("tuning_runs", 0) for cell in cells)
     if runs:
         parts.append(_cost(cells, runs))
@@ -88,19 +100,20 @@ def tuning_section(folder: Path = TUNING) -> str:
 
 
 def _chosen(
-    cells: Sequence[Mapping[str, Any]], axes: Sequence[str]
-) -> tuple[list[str], list[list[str]]]:
-    scored = "r_squared" in cells[0]
-    header = ["DP-SGD", "d", "l", *map(_words, axes)]
-    header += ["R² there", "least squares there"] if scored else []
-    rows = []
+    cells: Sequence[Mapping[str, Any]], axes: Sequence[str], tried: Mapping[str, Sequence[float]]
+) -> tuple[list[str], list[list[str]], int]:
+    """Return header and rows, and how many values lie at the edge of the grid."""
+    header = ["DP-SGD", "d", "l", *map(_words, axes), "R² there", "least squares there"]
+    rows, edges = [], 0
     for cell in cells:
-        row = [f"{cell['variant']}", f"{cell['d']}", count(cell["l"])]
-        row += [f"{cell[axis]:g}" for axis in axes]
-        if scored:
-            row += [r2(cell["r_squared"]), r2(cell.get("least_squares_r_squared"))]
+        row = [str(cell["variant"]), str(cell["d"]), count(cell["l"])]
+        for axis in axes:
+            edge = axis in _OPEN and cell[axis] in (min(tried[axis]), max(tried[axis]))
+            edges += edge
+            row.append(f"{cell[axis]:g}" + (_EDGE if edge else ""))
+        row += [r2(cell.get("r_squared")), r2(cell.get("least_squares_r_squared"))]
         rows.append(row)
-    return header, rows
+    return header, rows, edges
 
 
 def _cost(cells: Sequence[Mapping[str, Any]], runs: int) -> str:
@@ -130,18 +143,61 @@ def _words(key: str) -> str:
 
 
 def gan_section(path: Path) -> str:
-    """Return the numbers of the check, if it has been run."""
+    """Return the numbers of the check (`experiments.figures.gan.check`), if it has been run."""
     if not path.exists():
         return "The check of the GAN's rows is not among these results."
     found = json.loads(path.read_text(encoding="utf-8"))
-    rows = [[_words(key), _number(value)] for key, value in found.items()]
-    return table(["", "value"], rows)
+    failures = found["failures"]
+    verdict = (
+        "**The check does not pass**: " + "; ".join(failures) + "."
+        if failures
+        else "All numbers are within the limits that were set for them (`gan/check.py`)."
+    )
+    intro = (
+        f"{count(found['rows'])} generated rows of {count(found['snps'])} SNPs against the rows "
+        f"that the GAN learned from. *Real*: the same number for {count(found['held_out'])} real "
+        "rows that were held out, which no generator should be expected to beat. *Untrained*: the "
+        "GAN before training."
+    )
+    return "\n\n".join([intro, _gan_totals(found), _gan_ld(found["ld"]), verdict])
 
 
-def _number(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        items = value if isinstance(value, list) else [value]
-        return listed(items) if items else "–"
-    if isinstance(value, int):
-        return count(value)
-    return f"{value:.3g}" if math.isfinite(value) else "–"
+def _gan_totals(found: Mapping[str, Any]) -> str:
+    kinds = ("frequency", "frequency_floor", "frequency_untrained")
+    near = found["nearest"]
+    rows = [
+        [f"allele frequencies: {what}", *(_number(found[kind][key]) for kind in kinds)]
+        for what, key in (
+            ("correlation", "correlation"),
+            ("mean error", "mean_error"),
+            ("largest error", "max_error"),
+        )
+    ]
+    for what, key in (("in a row", "run_error"), ("at random", "set_error")):
+        values = [found.get(key + end) for end in ("", "_floor", "_untrained")]
+        rows.append([f"covariance of 25 SNPs {what}: relative error", *map(_number, values)])
+    for what, key in (
+        ("nearest row learned from: share of SNPs that differ, median", "median"),
+        ("the same, smallest", "least"),
+        ("the same, in patches of 100 SNPs", "patch"),
+        ("nearest row of the same kind", "between"),
+    ):
+        rows.append([what, _number(near[key]), _number(near[f"{key}_floor"]), "–"])
+    return table(["", "generated", "real", "untrained"], rows)
+
+
+def _gan_ld(bins: Sequence[Mapping[str, Any]]) -> str:
+    keys = ("correlation", "floor", "untrained", "slope", "slope_floor", "mean_r2", "real_r2")
+    header = [
+        "LD of SNPs so far apart", "correlation of r", "real", "untrained", "slope of r", "real",
+        "mean r²", "real",
+    ]  # fmt: skip
+    rows = [
+        [f"{found['least']} to {found['most']}", *(_number(found[key]) for key in keys)]
+        for found in bins
+    ]
+    return table(header, rows)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None or not math.isfinite(value) else f"{value:.3f}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from experiments.figures.compare import Estimate
 from experiments.figures.grid import Cell
+from experiments.figures.page.compare import Estimate
 
 __all__ = [
     "DATA", "budget", "count", "data_name", "listed", "name", "r2", "signed", "table", "times"

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from experiments.figures.compare import Scores, cell_of
 from experiments.figures.grid import Cell, Study
-from experiments.figures.wording import count, listed, name
+from experiments.figures.page.compare import Scores, cell_of
+from experiments.figures.page.wording import count, listed, name
 
 __all__ = ["Coverage", "coverage_of", "skipped_lines"]
 
@@ -37,7 +37,8 @@ class Coverage:
         lines = [
             f"> **This page is from {what}, with {repeats} repeat{plural} per cell**: "
             f"{count(self.fits)} fits; the whole grids have {count(self.wanted)}. Verdicts and "
-            "tables below are provisional. Not in this run:",
+            "tables below are provisional; two standard errors over few repeats prove little. Not "
+            "in this run:",
             ">",
             *(f"> - {line}" for line in self.missing),
         ]

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.figures import reasons
-from experiments.figures.claims_realistic import why_no_loss
-from experiments.figures.compare import Estimate, Scores, estimate
 from experiments.figures.grid import Cell
-from experiments.figures.verdicts import (
+from experiments.figures.page import reasons
+from experiments.figures.page.claims_realistic import why_no_loss
+from experiments.figures.page.compare import Estimate, Scores, estimate
+from experiments.figures.page.verdicts import (
     UNEXPLAINED,
     VARIANTS,
     Finding,
@@ -22,7 +22,7 @@ from experiments.figures.verdicts import (
     order_signs,
     told,
 )
-from experiments.figures.wording import count, listed, name, times
+from experiments.figures.page.wording import count, listed, name, times
 
 __all__ = [
     "dpsgd_gap_shrinks",

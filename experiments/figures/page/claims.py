@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from experiments.figures import claims_other as other
-from experiments.figures import claims_realistic as realistic
-from experiments.figures.compare import Scores
-from experiments.figures.verdicts import VARIANTS, Claim, Finding, Verdict
-from experiments.figures.wording import DATA, table
+from experiments.figures.page import claims_other as other
+from experiments.figures.page import claims_realistic as realistic
+from experiments.figures.page.compare import Scores
+from experiments.figures.page.verdicts import VARIANTS, Claim, Finding, Verdict
+from experiments.figures.page.wording import DATA, table
 
 __all__ = ["Claim", "Finding", "Verdict", "claims_section", "judge", "totals"]
 
@@ -66,7 +66,7 @@ _SAID = (
         statement="the error of ReuseCovProj_X hardly grows with l",
         check=realistic.grows_little,
         reading=f"We take “hardly” to mean at most {100 * realistic.MINIMAL:.0f} % more from the "
-        "smallest to the largest l.",
+        "smallest to the largest l; where two standard errors reach across that limit we do not judge.",
     ),
     _Said(
         key="d1",
@@ -159,7 +159,12 @@ def _belongs(finding: Finding) -> bool:
 def claims_section(claims: Iterable[Claim]) -> str:
     """Return the overview and the details of all claims."""
     claims = tuple(claims)
-    return "\n\n".join([_overview(claims), *map(_details, claims)])
+    # Two tables, so that each fits on a page.
+    realistic_n = [claim for claim in claims if claim.key[0] in "abc"]
+    others = [claim for claim in claims if claim.key[0] not in "abc"]
+    parts = ["Some thousands of people, up to 100 000 outcomes:", _overview(realistic_n)]
+    parts += ["Everything else:", _overview(others)]
+    return "\n\n".join([*parts, *map(_details, claims)])
 
 
 def totals(claims: Iterable[Claim]) -> list[str]:
