@@ -41,8 +41,7 @@ PRINTED_BALL = (
 NO_RIDGE = (
     "As printed there is no ridge (λ = 0). Once noise brings an eigenvalue of the covariance close to "
     "zero the solution has no limit, and R² falls far below zero. Noise is also proportional to the "
-    "bound √l·max|y|. Ours is a public limit that no outcome exceeds, not the largest one that "
-    "occurred, so it may be wider than the paper's."
+    "bound √l·max|y|, several times the length of a typical row of outcomes."
 )
 RIDGE_HOLDS = (
     "The calibrated version has a ridge and a tighter bound on outcomes, which keep R² up; the printed "

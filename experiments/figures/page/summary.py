@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,6 +31,7 @@ FIELD = {
 }
 #: The paper's own algorithms, calibrated; the others are somebody else's.
 _PAPER = ("gauss", "proj-x", "proj-y")
+_MUCH = 0.1  # R² of least squares, from which residuals are notably shorter than outcomes
 #: These release noisy moments, as primo does.
 _MOMENTS = ("gauss", "ssp-advanced", "ssp-gdp", "adassp", "proj-x", "proj-y")
 
@@ -144,10 +146,20 @@ def _covariance_noise(scores: Scores, cell: Cell, margin: Estimate) -> str:
         size = cell.d * (cell.d + 1) // 2
         if size > cell.n:
             return f"covariance noise, probably (d = {cell.d}); not tested in this run"
-        return "unexplained"
+        return _residuals(scores, cell)
     if gain.sign == 1 and gain.mean >= margin.mean:
         return f"covariance noise (d = {cell.d}): with an exact XᵀX primo gains {signed(gain)}"
-    return "unexplained"
+    return _residuals(scores, cell)
+
+
+def _residuals(scores: Scores, cell: Cell) -> str:
+    """Say how much shorter residuals are than outcomes, if that can be what helps DP-SGD."""
+    exact = scores.mean(cell, "ols")
+    if exact is None or not _MUCH < exact.mean < 1:
+        return "unexplained"
+    return (
+        f"residuals, probably: {math.sqrt(1 - exact.mean):.2f} of the outcomes' length; not tested"
+    )
 
 
 def summary_section(scores: Scores) -> str:
@@ -201,6 +213,10 @@ def _lost(lost: Sequence[Loss]) -> str:
         "- *covariance noise*: DP-SGD never releases XᵀX, which has d(d+1)/2 entries. The test: under "
         "protection `outcomes` primo has the same noise on XᵀY, or less, and an exact XᵀX; what it "
         "gains by that is more than the margin.\n"
+        "- *residuals*: all but the first steps of DP-SGD see what is left of the outcomes, √(1 − R²) "
+        "of their length, and need that much less noise; primo releases XᵀY of the outcomes "
+        "themselves. A possible cause, where least squares leaves much less than the outcomes; not a "
+        "tested one.\n"
         "- *estimator*: the rival releases the same sums as primo, with about as much noise or "
         "more, so the difference lies in how coefficients are made of them.\n"
         "- *unexplained*: none of these."

@@ -142,16 +142,21 @@ _CONVENTIONS = """\
   replaced by another. Protection is `both` (features and outcomes of a row are private; full DP),
   `outcomes` (features are public; label DP) or `features` (outcomes are public; feature DP). A row
   is a haplotype in the genomic data, and a person has two.
-- **Public knowledge**: column means, the longest row of features and limits on outcomes are taken
-  to be public, as in the paper. On private data they would have to come from elsewhere.
-- **As printed**: the paper's noise scales, its bound √l·max|y| on a row of outcomes, no ridge (λ =
-  0), solved by QR. **Calibrated**: one joint release with the exact Gaussian curve, a bound on
-  whole rows of outcomes, a ridge.
+- **Public knowledge**: column means, typical and longest rows and the largest outcome are taken to
+  be public, as in the paper. On private data they would have to come from elsewhere.
+- **Bounds**: all methods but the printed ones shorten rows to the same norms: features to 0.85 root
+  mean square lengths, outcomes to 0.85·√l + 0.6 standard deviations (1.45 where outcomes are taken
+  one by one). `python -m experiments.tuning.bounds` finds that best for primo on the data that
+  DP-SGD was tuned on. DP-SGD clips gradients instead. Where moments are drawn from their law, no
+  outcomes are shortened and their norm is one that no row exceeds.
+- **As printed**: the paper's noise scales, the longest row of features and √l·max|y| for bounds, no
+  ridge (λ = 0), solved by QR. **Calibrated**: one joint release with the exact Gaussian curve, the
+  tighter norms, a ridge.
 - **Score**: R² = 1 − MSE/(SS_tot/(n·l)), pooled over outcomes, on the rows of the fit, as in the
   paper. 0 is the constant predictor. The log ratio is log(MSE / MSE of least squares).
 - **Errors**: ± is one standard error of the mean over repeats, and so are the bands in the figures.
-- **Moments alone**: where n × l outcomes do not fit in memory, XᵀY was drawn from its exact law
-  given X."""
+- **Moments alone**: where n × l outcomes do not fit in memory they are drawn and summed in blocks;
+  beyond 10⁹ of them, XᵀY is drawn from its exact law given X."""
 
 _CLAIMS = """\
 A claim is **reproduced** if every comparison in it comes out as stated, by more than two standard
@@ -188,4 +193,7 @@ _TUNING = """\
 On simulated data of the same kind and size that no result on this page comes from, by `python -m
 experiments.tuning`. So tuning costs no privacy here, only time. Learning rate and clip are in units
 of the public bounds. *each*: one run for each outcome, composed in zCDP; *joint*: one run for all
-outcomes with one clip. Other sizes take the values of the nearest."""
+outcomes with one clip. Other sizes take the values of the nearest; nothing was tuned for n =
+500 000, where DP-SGD may be at a disadvantage. To be open about it: the search was run twice.
+Between the two, results on MNIST were looked at, and the effort of the search was changed, not its
+grid; all choices were made on the simulated data."""
