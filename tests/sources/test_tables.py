@@ -442,12 +442,14 @@ def test_scratch_without_room_says_how_much(tmp_path, monkeypatch):
 
 PEAK = """
 import sys
+from primo.sources.fast import compiled_for
 from primo.sources.tables import open_table
 
 def peak():  # of this program alone; getrusage would begin with the peak of its parent
     status = open("/proc/self/status").read()
     return int(status.split("VmHWM:")[1].split()[0])
 
+compiled_for(1, many=1)  # which takes as much memory for any number of rows
 columns = open_table(sys.argv[1], scratch=sys.argv[2])
 before = peak()
 for order in (range(columns.n), range(columns.n - 1, -1, -1)):

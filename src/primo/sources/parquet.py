@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +23,18 @@ from primo.sources.arrow import (
     library,
     refuse_text,
     steps,
-    to_floats,
     to_ids,
 )
+from primo.sources.assembled import (
+    ColumnPortion,
+    Portion,
+    RowPortion,
+    assemble,
+    missing_in_store,
+    piece_rows,
+)
 from primo.sources.base import Ids, Rows
+from primo.sources.fast import compiled_for
 from primo.sources.ordered import Piece, read_ordered
 from primo.sources.scratch import Scratch
 from primo.sources.storage import TableColumns, refuse_repeated, table_columns
@@ -30,13 +42,22 @@ from primo.sources.unchanged import Unchanged, remember
 
 __all__ = ["GroupedFile", "open_feather", "open_parquet"]
 
-_PIECE = 2**23  # bytes of numbers converted at once
+_PIECE = 2**23  # bytes of numbers put into rows at once, where not all rows are wanted
+_BATCH = 2**24  # bytes of numbers decoded at once; half of it takes a tenth longer
 _GROUP = 2**25  # bytes of numbers up to which a group is read with all chosen columns at once
 _PAGED = 16  # columns of a larger Parquet group read at once; a reader holds about 4 MB of each
 _BUFFERS = 2**25  # bytes read ahead, over all columns
+_MANY = 2**27  # numbers, from which compiled conversion saves what it takes to load
 
-#: Reads columns of one group, as Arrow batches; told whether these are more than `_GROUP` bytes.
-Reader = Callable[[Path, Sequence[str], int, bool], Iterator[Any]]
+#: Processors that a fold leaves free. Arrow's own threads take more time in all than one thread does,
+#: so they are worth it only there.
+_SPARE = (os.cpu_count() or 1) - 4
+
+#: Reads some columns of one group, as Arrow batches.
+GroupReader = Callable[[Sequence[str], int], Iterator[Any]]
+
+#: Opens a file to read these columns; told whether those of a group are more than `_GROUP` bytes.
+Reader = Callable[[Path, Sequence[str], bool], AbstractContextManager[GroupReader]]
 
 
 def open_parquet(
@@ -66,8 +87,9 @@ def open_parquet(
             return file.schema_arrow, [file.metadata.row_group(i).num_rows for i in groups]
 
     schema, rows = attempt(footer, lambda _: _broken(found, "a Parquet"))
-    store = _store(found, unchanged, schema, rows, _parquet_batches, scratch, at_once=_PAGED)
-    return table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
+    store = _store(found, unchanged, schema, rows, _open_pages, scratch, at_once=_PAGED)
+    table = table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
+    return missing_in_store(table)
 
 
 def open_feather(
@@ -106,10 +128,11 @@ def open_feather(
             return schema, [reader.get_batch(i).num_rows for i in groups], packed
 
     schema, rows, packed = attempt(footer, lambda _: _broken(found, "an Arrow"))
-    reader = _packed_batches if packed else _mapped_batches
+    reader = _open_packed if packed else _open_mapped
     at_once = 1 if packed else len(schema)
     store = _store(found, unchanged, schema, rows, reader, scratch, at_once=at_once)
-    return table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
+    table = table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
+    return missing_in_store(table)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -123,6 +146,7 @@ class GroupedFile:
     at_once: int  # columns that can be read at once however large the group
     unchanged: Unchanged
     scratch: Path | None
+    missing_numbers: tuple[float, ...] = ()  # become NaN
 
     @property
     def where(self) -> str:
@@ -150,17 +174,16 @@ class GroupedFile:
     def numbers(self, names: Sequence[str], order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield these columns of the rows `order`; other than increasing ones go through scratch."""
         dtype = float_type(self.types, names)
+        compiled = compiled_for(len(order) * len(names), many=_MANY)
+        most = max(1, _PIECE // (dtype.itemsize * len(names)))
+        length, origin = piece_rows(order, rows, most)
+
+        def turned(batch: Any) -> Portion:
+            return ColumnPortion(batch, dtype, self.missing_numbers, compiled)
 
         def pieces(groups: NDArray[np.intp]) -> Iterator[Piece]:
-            for group in map(int, groups):
-                first, stop = (int(row) for row in self.starts[group : group + 2])
-                width = max(self.at_once, _GROUP // ((stop - first) * dtype.itemsize))
-                if len(names) <= width:
-                    parts = self._pieces(names, group, dtype)
-                else:
-                    parts = self._pieces_by_slabs(names, group, dtype, width)
-                for place, piece in parts:
-                    yield first + place, piece
+            portions = self._portions(names, list(map(int, groups)), dtype, turned)
+            return assemble(portions, rows=length, origin=origin, width=len(names), dtype=dtype)
 
         return read_ordered(
             pieces,
@@ -176,70 +199,111 @@ class GroupedFile:
         """Return these columns as one label per row."""
         if not names:
             return None
-        groups = range(len(self.starts) - 1)
-        batches = (batch for group in groups for batch in self._batches(names, group))
-        return np.concatenate([to_ids(batch, self.where) for batch in batches])
+        batches = self._batches(names, range(len(self.starts) - 1))
+        return np.concatenate([to_ids(batch, self.where) for _, batch in batches])
 
-    def _pieces(self, names: Sequence[str], group: int, dtype: np.dtype[Any]) -> Iterator[Piece]:
-        """Yield a group's rows, all columns at once, numbered from the start of the group."""
-        step = max(1, _PIECE // (dtype.itemsize * len(names)))
-        place = 0
-        for batch in self._batches(names, group):
-            for start in range(0, len(batch), step):
-                yield place + start, to_floats(batch.slice(start, step), dtype)
-            place += len(batch)
+    def _portions(
+        self,
+        names: Sequence[str],
+        groups: Sequence[int],
+        dtype: np.dtype[Any],
+        turned: Callable[[Any], Portion],
+    ) -> Iterator[tuple[int, Portion]]:
+        """Yield the rows of groups with their number in the file, all columns at once."""
+        # Neighbours that are read in the same way share an open file.
+        for width, run in groupby(groups, lambda group: self._width(group, dtype)):
+            if len(names) <= width:
+                for place, batch in self._batches(names, list(run)):
+                    yield place, turned(batch)
+            else:
+                for group in run:
+                    yield from self._by_slabs(names, group, dtype, width, turned)
 
-    def _pieces_by_slabs(
-        self, names: Sequence[str], group: int, dtype: np.dtype[Any], width: int
-    ) -> Iterator[Piece]:
+    def _by_slabs(
+        self,
+        names: Sequence[str],
+        group: int,
+        dtype: np.dtype[Any],
+        width: int,
+        turned: Callable[[Any], Portion],
+    ) -> Iterator[tuple[int, Portion]]:
         """Yield the same by way of scratch, which takes `width` columns (a slab) after the other."""
-        rows = int(self.starts[group + 1] - self.starts[group])
+        first, stop = (int(row) for row in self.starts[group : group + 2])
+        rows = stop - first
         slabs = [names[i : i + width] for i in range(0, len(names), width)]
         put_down = Scratch((rows * len(slabs), width), dtype, self.scratch)
+        step = max(1, _PIECE // (dtype.itemsize * width))
         for i, slab in enumerate(slabs):
             padding = ((0, 0), (0, width - len(slab)))  # of the last slab
-            for place, piece in self._pieces(slab, group, dtype):
-                put_down.write(i * rows + place, np.pad(piece, padding))
+            portions = ((place, turned(batch)) for place, batch in self._batches(slab, [group]))
+            for place, piece in assemble(
+                portions, rows=step, origin=first, width=len(slab), dtype=dtype
+            ):
+                put_down.write(i * rows + place - first, np.pad(piece, padding))
         step = max(1, _PIECE // (dtype.itemsize * len(names)))
         for start in range(0, rows, step):
             places = np.arange(start, min(start + step, rows))
             parts = [put_down.read(i * rows + places) for i in range(len(slabs))]
-            yield start, np.hstack(parts)[:, : len(names)]
+            yield first + start, RowPortion(np.hstack(parts)[:, : len(names)])
 
-    def _batches(self, names: Sequence[str], group: int) -> Iterator[Any]:
-        self.unchanged.check()
-        large = 8 * len(names) * int(self.starts[group + 1] - self.starts[group]) > _GROUP
-        walk = steps(
-            lambda: self.reader(self.path, names, group, large),
-            lambda _: _broken(self.path, "a whole"),
-        )
-        missing = int(self.starts[group + 1] - self.starts[group])
-        for batch in walk:
-            missing -= len(batch)
-            yield batch.select(list(names))
-        if missing:
-            raise _broken(self.path, "a whole")
-        self.unchanged.check()
-        # Arrow keeps what it freed; over many groups and slabs that adds up.
+    def _width(self, group: int, dtype: np.dtype[Any]) -> int:
+        """Return how many columns of a group can be read at once."""
+        rows = int(self.starts[group + 1] - self.starts[group])
+        return max(self.at_once, _GROUP // (rows * dtype.itemsize))
+
+    def _batches(self, names: Sequence[str], groups: Sequence[int]) -> Iterator[tuple[int, Any]]:
+        """Yield batches of groups with the number of their first row."""
+        sizes = np.diff(self.starts)[list(groups)]
+        large = bool(8 * len(names) * max(sizes, default=0) > _GROUP)
+
+        def explain(_: str) -> InputError:
+            return _broken(self.path, "a whole")
+
+        with ExitStack() as stack:
+            opening = partial(self.reader, self.path, names, large)
+            read = attempt(lambda: stack.enter_context(opening()), explain)
+            for group in groups:
+                self.unchanged.check()
+                place, stop = (int(row) for row in self.starts[group : group + 2])
+                for batch in steps(partial(read, names, group), explain):
+                    yield place, batch.select(list(names))
+                    place += len(batch)
+                if place != stop:
+                    raise explain("")
+                self.unchanged.check()
+                if large:
+                    # Arrow keeps what it freed; over many large groups and slabs that adds up.
+                    library().default_memory_pool().release_unused()
         library().default_memory_pool().release_unused()
 
 
-def _parquet_batches(path: Path, names: Sequence[str], group: int, large: bool) -> Iterator[Any]:
+@contextmanager
+def _open_pages(path: Path, names: Sequence[str], large: bool) -> Iterator[GroupReader]:
     # A reader without buffer loads its columns of a whole row group: faster, where that is small.
     buffer = min(2**20, max(2**12, _BUFFERS // len(names))) if large else 0
-    rows = max(1, _PIECE // (8 * len(names)))
+    rows = max(1, _BATCH // (8 * len(names)))
     kind = library("pyarrow.parquet")
     with kind.ParquetFile(path, buffer_size=buffer, pre_buffer=False) as file:
-        yield from file.iter_batches(batch_size=rows, row_groups=[group], columns=list(names))
+        yield lambda names, group: file.iter_batches(
+            batch_size=rows, row_groups=[group], columns=list(names), use_threads=_SPARE > 0
+        )
 
 
-def _mapped_batches(path: Path, names: Sequence[str], group: int, _: bool) -> Iterator[Any]:
+def _open_mapped(path: Path, _: Sequence[str], __: bool) -> AbstractContextManager[GroupReader]:
+    return nullcontext(partial(_mapped_batches, path))  # opened for each group
+
+
+def _open_packed(path: Path, _: Sequence[str], __: bool) -> AbstractContextManager[GroupReader]:
+    return nullcontext(partial(_packed_batches, path))
+
+
+def _mapped_batches(path: Path, names: Sequence[str], group: int) -> Iterator[Any]:
     pa = library()
     with pa.memory_map(str(path)) as file:  # and unmapped before the next group
         yield _sound(pa.ipc.open_file(file).get_batch(group).select(list(names)))
 
 
-def _packed_batches(path: Path, names: Sequence[str], group: int, _: bool) -> Iterator[Any]:
+def _packed_batches(path: Path, names: Sequence[str], group: int) -> Iterator[Any]:
     pa = library()
     with pa.memory_map(str(path)) as file:
         schema = pa.ipc.open_file(file).schema

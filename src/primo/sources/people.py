@@ -88,7 +88,7 @@ def keys(files: Sequence[People]) -> list[Ids]:
 
 def read_fam(path: Path) -> People:
     """Read who is in a PLINK 1 `.fam`: family and individual id are its first two columns."""
-    return _people(path, list(_words(path, at_least=2)), header=["FID", "IID"])
+    return _people(path, list(_words(path, at_least=2, most=2)), header=["FID", "IID"])
 
 
 def read_psam(path: Path) -> People:
@@ -111,23 +111,24 @@ def read_list_of_people(path: str | PathLike[str]) -> People:
     return _people(Path(path), lines, header=header)
 
 
-def _words(path: Path, *, at_least: int) -> Iterator[tuple[str, ...]]:
-    """Yield the words of each line that has some."""
+def _words(path: Path, *, at_least: int, most: int = -1) -> Iterator[tuple[str, ...]]:
+    """Yield the words of each line that has some, or the first of them, if that is at `most` so many."""
     try:
-        # As bytes: Unicode knows blanks and line ends that PLINK takes for a part of an id.
-        lines = [line.split() for line in path.read_bytes().split(b"\n")]
-        text = [tuple(word.decode() for word in words) for words in lines]
+        content = path.read_bytes()
+        content.decode()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        text = None
-    if text is None:  # raised here, so that no trace of the bytes comes along
+        content = None
+    if content is None:  # raised here, so that no trace of the bytes comes along
         raise InputError(f"{path} is not text (UTF-8)")
-    for words in text:
+    for line in content.split(b"\n"):
+        # As bytes: Unicode knows blanks and line ends that PLINK takes for a part of an id.
+        words = line.split(None, most)
         if words and len(words) < at_least:
             raise InputError(f"{path} has a line with fewer than {at_least} columns")
         if words:
-            yield words
+            yield tuple(map(bytes.decode, words if most < 0 else words[:most]))
 
 
 def _people(path: Path, lines: list[tuple[str, ...]], *, header: Sequence[str]) -> People:

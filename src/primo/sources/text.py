@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -21,8 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError, NotNumericError
-from primo.sources.arrow import attempt, existing_file, library, to_floats, to_ids
+from primo.sources.arrow import attempt, existing_file, library, to_ids
+from primo.sources.assembled import (
+    ColumnPortion,
+    Portion,
+    assemble,
+    missing_in_store,
+    piece_rows,
+)
 from primo.sources.base import Ids, Rows
+from primo.sources.cells import Layout, TextPortion, count_rows, doubled, first_cells
+from primo.sources.fast import compiled_for
 from primo.sources.ordered import Piece, read_ordered
 from primo.sources.storage import TableColumns, refuse_repeated, table_columns
 from primo.sources.unchanged import Unchanged, remember
@@ -39,6 +48,8 @@ PLINK_MISSING = ("", "NA", "NaN", "nan", "-9", ".")
 BLANKS = " "
 
 _CHUNK = 2**23  # bytes of text parsed at once
+_MANY = 2**24  # cells, from which compiled parsing saves what it takes to load
+_TAB = 9
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -88,7 +99,8 @@ def open_text(
         unchanged=unchanged,
         scratch=None if scratch is None else Path(scratch),
     )
-    return table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
+    table = table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
+    return missing_in_store(table)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -103,6 +115,7 @@ class TextFile:
     offsets: NDArray[np.int64]  # (chunks + 1,) where it begins in the (unpacked) bytes, and the end
     unchanged: Unchanged
     scratch: Path | None
+    missing_numbers: tuple[float, ...] = ()  # become NaN
 
     @property
     def where(self) -> str:
@@ -123,11 +136,12 @@ class TextFile:
 
     def numbers(self, names: Sequence[str], order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield these columns of the rows `order`; other than increasing ones go through scratch."""
-        kinds = dict.fromkeys(names, library().float64())
+        dtype = np.dtype(np.float64)
+        length, origin = piece_rows(order, rows, max(1, _CHUNK // (8 * len(names))))
 
         def pieces(chunks: NDArray[np.intp]) -> Iterator[Piece]:
-            for chunk, table in self._tables(chunks, kinds):
-                yield int(self.starts[chunk]), to_floats(table, np.float64)
+            portions = self.unchanged.during(self._portions(names, chunks))
+            return assemble(portions, rows=length, origin=origin, width=len(names), dtype=dtype)
 
         return read_ordered(
             pieces,
@@ -135,7 +149,7 @@ class TextFile:
             order=order,
             rows=rows,
             width=len(names),
-            dtype=np.float64,
+            dtype=dtype,
             scratch=self.scratch,
         )
 
@@ -144,39 +158,91 @@ class TextFile:
         if not names:
             return None
         kinds = dict.fromkeys(names, library().string())
-        tables = self._tables(np.arange(len(self.starts) - 1), kinds)
-        return np.concatenate([to_ids(table, self.where) for _, table in tables])
+        parts = [
+            to_ids(self._table_of_ids(chunk, text, kinds), self.where)
+            for chunk, text in self.unchanged.during(self._texts(range(len(self.starts) - 1)))
+        ]
+        return np.concatenate(parts)
 
-    def _tables(self, chunks: NDArray[np.intp], kinds: dict[str, Any]) -> Iterator[tuple[int, Any]]:
-        """Read and parse chunks, one after the other, of a file that stays as it is meanwhile."""
-        return self.unchanged.during(self._walk(chunks, kinds))
+    def _portions(
+        self, names: Sequence[str], chunks: NDArray[np.intp]
+    ) -> Iterator[tuple[int, Portion]]:
+        """Read chunks, with the number of their first row."""
+        kinds = dict.fromkeys(names, library().float64())
+        compiled = compiled_for(self.n * len(names), many=_MANY)
+        layout = Layout.of(
+            self.header,
+            names,
+            separator=self._delimiter,
+            quote=self.separator != BLANKS,
+            words=self.missing,
+            missing=self.missing_numbers,
+        )
 
-    def _walk(self, chunks: NDArray[np.intp], kinds: dict[str, Any]) -> Iterator[tuple[int, Any]]:
+        def by_arrow(chunk: int, text: bytes) -> Portion:
+            batch = self._table(chunk, text, kinds).combine_chunks().to_batches()[0]
+            return ColumnPortion(batch, np.dtype(np.float64), self.missing_numbers, compiled)
+
+        for chunk, text in self._texts(map(int, chunks)):
+            first, stop = (int(row) for row in self.starts[chunk : chunk + 2])
+            otherwise = partial(by_arrow, chunk, text)
+            if compiled is None or layout is None:
+                yield first, otherwise()
+            else:
+                yield first, TextPortion(text, stop - first, layout, compiled, otherwise)
+
+    def _table_of_ids(self, chunk: int, text: bytes, kinds: dict[str, Any]) -> Any:
+        """Return the ids, which usually stand at the start of a line: the rest need not be parsed."""
+        first = 1 + max(self.header.index(name) for name in kinds)
+        cells = len(self.header)
+        compiled = compiled_for(self.n * cells, many=_MANY)
+        heads = first_cells(text, self._delimiter, cells, first, compiled)
+        if heads is None:
+            return self._table(chunk, text, kinds)
+        return self._table(chunk, heads, kinds, self.header[:first])
+
+    def _texts(self, chunks: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """Read chunks, one after the other."""
         with closing(_opened(self.path)) as file:
-            for chunk in map(int, chunks):
-                text = attempt(partial(self._text, file, chunk), lambda _: _broken(self.path))
-                table = attempt(partial(self._parsed, text, kinds), self._explain)
-                if len(table) != self.starts[chunk + 1] - self.starts[chunk]:
-                    raise InputError(
-                        f"the rows of {self.path} are not its lines: a quoted cell holds a line break, "
-                        "or a quotation mark is not closed"
-                    )
-                yield chunk, table
+            for chunk in chunks:
+                read = partial(self._text, file, chunk)
+                yield chunk, attempt(read, lambda _: _broken(self.path))
 
     def _text(self, file: IO[bytes], chunk: int) -> bytes:
         start, stop = (int(offset) for offset in self.offsets[chunk : chunk + 2])
         file.seek(start)
         return _tidy(file.read(stop - start), self.separator)
 
-    def _parsed(self, text: bytes, kinds: dict[str, Any]) -> Any:
+    def _table(
+        self,
+        chunk: int,
+        text: bytes,
+        kinds: dict[str, Any],
+        header: Sequence[str] | None = None,
+    ) -> Any:
+        """Parse some columns of a chunk, of which all cells are there or those of the `header`."""
+        parse = partial(self._parsed, text, kinds, header or self.header)
+        table = attempt(parse, self._explain)
+        if len(table) != self.starts[chunk + 1] - self.starts[chunk]:
+            raise InputError(
+                f"the rows of {self.path} are not its lines: a quoted cell holds a line break, "
+                "or a quotation mark is not closed"
+            )
+        return table
+
+    @property
+    def _delimiter(self) -> str:
+        """What is between the cells once the text is tidy."""
+        return "\t" if self.separator == BLANKS else self.separator
+
+    def _parsed(self, text: bytes, kinds: dict[str, Any], header: Sequence[str]) -> Any:
         pa, reader = library(), library("pyarrow.csv")
-        blanks = self.separator == BLANKS
         return reader.read_csv(
             pa.BufferReader(text),
             # One block: a row may be as long as it likes.
-            read_options=reader.ReadOptions(column_names=self.header, block_size=len(text) + 1),
+            read_options=reader.ReadOptions(column_names=header, block_size=len(text) + 1),
             parse_options=reader.ParseOptions(
-                delimiter="\t" if blanks else self.separator, quote_char=False if blanks else '"'
+                delimiter=self._delimiter, quote_char=False if self.separator == BLANKS else '"'
             ),
             convert_options=reader.ConvertOptions(
                 include_columns=list(kinds),
@@ -274,15 +340,8 @@ def _scan(
     starts, offsets = [0], [offset]
     while chunk := attempt(read, lambda _: _broken(path)):
         offsets.append(offsets[-1] + len(chunk))
-        starts.append(starts[-1] + _count_rows(_tidy(chunk, separator)))
+        starts.append(starts[-1] + count_rows(_tidy(chunk, separator)))
     return np.array(starts, dtype=np.intp), np.array(offsets, dtype=np.int64)
-
-
-def _count_rows(text: bytes) -> int:
-    """Count lines that are not empty, as Arrow does."""
-    if text[:1] in b"\r\n" or b"\n\n" in text or b"\n\r" in text:
-        return sum(1 for line in text.splitlines() if line)
-    return text.count(b"\n") + (not text.endswith(b"\n"))
 
 
 def _tidy(text: bytes, separator: str) -> bytes:
@@ -290,6 +349,6 @@ def _tidy(text: bytes, separator: str) -> bytes:
     if separator != BLANKS:
         return text
     text = text.replace(b"\r", b"\t").replace(b" ", b"\t")
-    while b"\t\t" in text:
+    while doubled(text, _TAB):
         text = text.replace(b"\t\t", b"\t")
     return text.replace(b"\t\n", b"\n").replace(b"\n\t", b"\n").strip(b"\t")

@@ -1,0 +1,169 @@
+"""Cells of a chunk of text: where they lie, without parsing them, and plain numbers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.sources.assembled import Portion
+
+__all__ = ["Layout", "TextPortion", "count_rows", "doubled", "first_cells"]
+
+_NEWLINE = 10
+_SEPARATORS = "\t ,;:|"  # can be no part of a number
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Layout:
+    """What there is to know of a table's lines, for the compiled loop."""
+
+    separator: int
+    quote: int  # -1: there is none
+    target: NDArray[np.int64]  # (cells of a line,) the column that each becomes, or -1
+    words: NDArray[np.uint8]  # what missing cells say, one word after the other
+    ends: NDArray[np.int64]  # (words,) where each of them ends
+    missing: NDArray[np.float64]  # numbers that mean: missing
+
+    @classmethod
+    def of(
+        cls,
+        header: Sequence[str],
+        names: Sequence[str],
+        *,
+        separator: str,
+        quote: bool,
+        words: Sequence[str],
+        missing: Sequence[float],
+    ) -> Layout | None:
+        """Describe a table, or return None where its separator is unusual, such as a digit."""
+        if separator not in _SEPARATORS:
+            return None
+        place = {name: j for j, name in enumerate(names)}
+        coded = [word.encode() for word in words]
+        return cls(
+            separator=ord(separator),
+            quote=ord('"') if quote else -1,
+            target=np.array([place.get(name, -1) for name in header], dtype=np.int64),
+            words=np.frombuffer(b"".join(coded), dtype=np.uint8),
+            ends=np.cumsum([len(word) for word in coded], dtype=np.int64),
+            missing=np.array(missing, dtype=np.float64),
+        )
+
+
+class TextPortion:
+    """The rows of a chunk, as numbers while its cells are plain, and by way of Arrow otherwise.
+
+    What a cell means is Arrow's to say, and what is wrong with one. Of plain numbers, known words for
+    missing ones and the right number of cells it says nothing else than the loop.
+    """
+
+    def __init__(
+        self,
+        text: bytes,
+        rows: int,
+        layout: Layout,
+        compiled: ModuleType,
+        otherwise: Callable[[], Portion],
+    ) -> None:
+        """Take a chunk that should have so many rows; `otherwise` parses all of it another way."""
+        ended = text if text.endswith(b"\n") else text + b"\n"
+        self._text, self._rows = np.frombuffer(ended, dtype=np.uint8), rows
+        self._layout, self._compiled, self._otherwise = layout, compiled, otherwise
+        self._row = self._place = 0
+        self._parsed: Portion | None = None
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self._rows
+
+    def __repr__(self) -> str:
+        """Say how many rows there are, and nothing of them."""
+        return f"<TextPortion rows={len(self)} (private)>"
+
+    def write(self, start: int, out: NDArray[Any]) -> None:
+        """Write the rows from `start` on, as many as `out` has."""
+        if self._parsed is None and not self._read(start, out):
+            self._parsed = self._otherwise()
+        if self._parsed is not None:
+            self._parsed.write(start, out)
+
+    def _read(self, start: int, out: NDArray[Any]) -> bool:
+        """Read lines, and say whether they are rows and, after the last of them, nothing is left."""
+        this, stop = self._layout, start + len(out)
+        if start != self._row or stop > self._rows:
+            return False
+        self._place = self._compiled.parse_rows(
+            self._text,
+            self._place,
+            this.separator,
+            this.quote,
+            this.target,
+            this.words,
+            this.ends,
+            this.missing,
+            out,
+        )
+        self._row = stop
+        return self._place >= 0 and (stop < self._rows or self._place == len(self._text))
+
+
+def first_cells(
+    text: bytes, separator: str, cells: int, first: int, compiled: ModuleType | None
+) -> bytes | None:
+    """Return the `first` cells of each line, or None where that needs a parser.
+
+    Which is the case if a line does not have so many `cells`, and where there are quotation marks or
+    unusual ends of lines.
+    """
+    if first >= cells or separator not in _SEPARATORS or b'"' in text or b"\r" in text:
+        return None
+    letters = np.frombuffer(text, dtype=np.uint8)
+    ends = np.flatnonzero(letters == _NEWLINE)
+    if not text.endswith(b"\n"):
+        ends = np.append(ends, len(text))
+    find = _find_stops if compiled is None else compiled.find_stops
+    stops = np.empty_like(ends)
+    if not find(letters, ends, ord(separator), cells, first, stops):
+        return None
+    starts = np.append(0, ends[:-1] + 1)
+    if (starts == stops).any():
+        return None  # a line without anything would be no row
+    places = zip(starts.tolist(), stops.tolist(), strict=True)
+    return b"\n".join([text[start:stop] for start, stop in places])
+
+
+def _find_stops(
+    text: NDArray[np.uint8],
+    ends: NDArray[np.intp],
+    separator: int,
+    cells: int,
+    first: int,
+    stops: NDArray[np.intp],
+) -> bool:
+    """Do as `compiled.find_stops` does."""
+    cuts = np.flatnonzero(text == separator)
+    before = np.searchsorted(cuts, ends)
+    if (np.diff(before, prepend=0) != cells - 1).any():
+        return False
+    stops[:] = cuts[first - 1 :: cells - 1]
+    return True
+
+
+def count_rows(text: bytes) -> int:
+    """Count lines that are not empty, as Arrow does."""
+    breaks = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == _NEWLINE)
+    empty = text[:1] in b"\r\n" or bool((np.diff(breaks) == 1).any())
+    if empty or (b"\r" in text and b"\n\r" in text):
+        return sum(1 for line in text.splitlines() if line)
+    return len(breaks) + (not text.endswith(b"\n"))
+
+
+def doubled(text: bytes, letter: int) -> bool:
+    """Whether a letter comes twice in a row; much faster than `in`, which is slow for pairs."""
+    same = np.frombuffer(text, dtype=np.uint8) == letter
+    return bool((same[1:] & same[:-1]).any())
