@@ -27,17 +27,21 @@ from baselines.ssp import ComposedSSP
 from experiments.figures.from_moments import release_moments
 from experiments.figures.problem import Problem
 from experiments.tuning import tuned
-from primo.errors import ReproducibleNoiseWarning
+from primo.errors import InputError, ReproducibleNoiseWarning
 from primo.noise import RandomBits
 from primo.planning.compare import choose_plan
 
-__all__ = ["METHODS", "Fit", "Method"]
+__all__ = ["METHODS", "Fit", "Method", "NoSolution"]
 
 Matrix = NDArray[np.float64]
 
 #: DP-SGD by outcome is run on this many outcomes (a third for images), chosen at random, at the privacy
 #: of one among all l: outcomes of a model are exchangeable, so the mean R² is that of all of them.
 SAMPLED_OUTCOMES = 12
+
+
+class NoSolution(Exception):  # noqa: N818 - a property of the data, not an error of anybody's
+    """An algorithm has no answer for these data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +65,21 @@ class Method:
     fit: Callable[[Problem, float, float, int], Fit]  # problem, ε, δ, seed
     needs_rows: bool = False
     baseline: bool = False  # someone else's method, in the comparison at equal true privacy
+
+
+def _printed(**options: Any) -> Callable[[Problem, float, float, int], Fit]:
+    """Run the paper's algorithm to the letter."""
+    run = _primo(calibration="paper", estimator="ridge", ridge_lambda=0.0, solver="qr", **options)
+
+    def fit(problem: Problem, epsilon: float, delta: float, seed: int) -> Fit:
+        try:
+            return run(problem, epsilon, delta, seed)
+        except InputError as error:
+            if "singular" not in str(error):
+                raise
+            raise NoSolution("without a ridge, as printed: these features are collinear") from None
+
+    return fit
 
 
 def _primo(**options: Any) -> Callable[[Problem, float, float, int], Fit]:
@@ -182,7 +201,6 @@ def _limit(problem: Problem) -> float:
     return problem.feature_limit
 
 
-_PRINTED = {"calibration": "paper", "estimator": "ridge", "ridge_lambda": 0.0, "solver": "qr"}
 _PROJECTED = {"association": "projection"}
 _OUTCOMES, _FEATURES = {"protection": "outcomes"}, {"protection": "features"}
 _RIDGE = {"estimator": "ridge"}
@@ -199,7 +217,7 @@ _ALL = (
         name="gauss-printed",
         label="ReuseCovGauss, as printed",
         protection="both",
-        fit=_primo(**_PRINTED),
+        fit=_printed(),
     ),
     Method(
         name="gauss", label="ReuseCovGauss, calibrated", protection="both", fit=_primo(**_RIDGE)
@@ -208,7 +226,7 @@ _ALL = (
         name="proj-x-printed",
         label="ReuseCovProj_X, as printed",
         protection="outcomes",
-        fit=_primo(**_OUTCOMES, **_PROJECTED, **_PRINTED),
+        fit=_printed(**_OUTCOMES, **_PROJECTED),
     ),
     Method(
         name="proj-x",
@@ -221,7 +239,7 @@ _ALL = (
         label="ReuseCovProj_Y, as printed",
         protection="features",
         needs_rows=True,
-        fit=_primo(**_FEATURES, **_PROJECTED, **_PRINTED),
+        fit=_printed(**_FEATURES, **_PROJECTED),
     ),
     Method(
         name="proj-y",

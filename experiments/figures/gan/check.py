@@ -45,7 +45,7 @@ class Limits:
     ld_slope: tuple[float, float] = (0.8, 1.2)
     far_excess: float = 0.001  # mean r² of SNPs far apart, above that of the real rows
     run_error: float = 0.25  # of the covariance of 25 SNPs in a row, relative
-    set_error: float = 0.10  # of the covariance of 25 SNPs at random, relative
+    set_error: float = 0.15  # of the covariance of 25 SNPs at random, relative
     nearest_ratio: float = 0.9  # to the floor, per row and per patch: nearer would be copying
     diversity: float = 0.9  # nearest other generated row, to that of real rows
 

@@ -1,4 +1,4 @@
-"""The two networks: a generator of SNPs in windows, and critics that see patches or whole rows.
+"""The two networks: a generator of SNPs in windows, and critics that see a patch of SNPs each.
 
 Haplotypes are long and their LD is short. So the wide dense layers of the usual GAN are cut into one
 small network per window of SNPs, all computed by batched products, and neighbours share latents.
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from experiments.figures.gan.sampler import SLOPE, Weights
 from experiments.figures.gan.settings import Settings
 
-__all__ = ["Critic", "Generator", "flip", "patches"]
+__all__ = ["Critic", "Generator", "flip", "neighbours", "spread"]
 
 
 def _normal(*shape: int, scale: float, rng: torch.Generator) -> nn.Parameter:
@@ -105,9 +105,20 @@ class Critic(nn.Module):  # type: ignore[misc]  # mypy does not follow torch
         return torch.bmm(hidden, self.out)[..., 0]
 
 
-def patches(rows: Tensor, width: int, stride: int) -> Tensor:
-    """Return overlapping patches of the rows, (patches, rows, width), padded at the end by zeros."""
+def neighbours(rows: Tensor, width: int, stride: int) -> Tensor:
+    """Return overlapping patches of SNPs, (patches, rows, width), padded at the end by zeros."""
     snps = rows.shape[1]
     count = max(0, math.ceil((snps - width) / stride)) + 1
     padded = F.pad(rows, (0, (count - 1) * stride + width - snps))
     return padded.unfold(1, width, stride).permute(1, 0, 2)
+
+
+def spread(rows: Tensor, width: int) -> Tensor:
+    """Return patches of SNPs at equal distances over the whole row, (patches, rows, width).
+
+    Patch k is the SNPs k, k + count, k + 2·count ...: what has no LD in the data, and populations.
+    """
+    snps = rows.shape[1]
+    count = math.ceil(snps / width)
+    padded = F.pad(rows, (0, count * width - snps))
+    return padded.view(len(rows), width, count).permute(2, 0, 1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 __all__ = ["FULL", "QUICK", "Settings", "checked", "digest", "split"]
 
 #: Raise it when the code makes other weights of the same settings.
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +24,8 @@ class Settings:
     local: int = 8  # latents of a window, read by its neighbours too: LD decays with distance
     shared: int = 4  # latents that all windows read: populations
     hidden: int = 64  # units of each of two layers, per window
-    patch: int = 128  # SNPs that one of the local critics sees
-    stride: int = 64  # from one patch to the next
+    patch: int = 128  # SNPs that one critic sees: neighbours, or spread over the whole row
+    stride: int = 64  # from one patch of neighbours to the next
     critic_hidden: tuple[int, int] = (64, 32)
     batch: int = 64
     critic_steps: int = 2  # per step of the generator

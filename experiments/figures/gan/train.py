@@ -20,7 +20,7 @@ except ImportError as error:
     ) from error
 from torch import Tensor
 
-from experiments.figures.gan.model import Critic, Generator, flip, patches
+from experiments.figures.gan.model import Critic, Generator, flip, neighbours, spread
 from experiments.figures.gan.sampler import Sampler
 from experiments.figures.gan.settings import Settings, checked, digest, split
 
@@ -79,8 +79,8 @@ class _Game:
         self.generator = Generator(self.centre, settings, self.rng)
         width = min(settings.patch, self.generator.snps)
         self.views: tuple[View, View] = (
-            lambda x: patches(x, width, settings.stride),
-            lambda x: x[None],  # whole rows: populations, and no LD between distant windows
+            lambda x: neighbours(x, width, settings.stride),
+            lambda x: spread(x, width),
         )
         self.critics = [
             Critic(len(seen), seen.shape[2], settings.critic_hidden, self.rng)

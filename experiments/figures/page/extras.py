@@ -178,7 +178,7 @@ def _gan_totals(found: Mapping[str, Any]) -> str:
         rows.append([f"covariance of 25 SNPs {what}: relative error", *map(_number, values)])
     for what, key in (
         ("nearest row learned from: share of SNPs that differ, median", "median"),
-        ("the same, smallest", "least"),
+        ("the same, the nearest 1 %", "closest"),
         ("the same, in patches of 100 SNPs", "patch"),
         ("nearest row of the same kind", "between"),
     ):
