@@ -16,7 +16,7 @@ from experiments.figures.gan.settings import digest, split
 torch = pytest.importorskip("torch", reason="the GAN needs the experiments extra")
 
 from experiments.figures.gan import train as training  # noqa: E402
-from experiments.figures.gan.model import Generator, flip, patches  # noqa: E402
+from experiments.figures.gan.model import Generator, flip, neighbours, spread  # noqa: E402
 
 TINY = replace(
     QUICK, window=16, local=6, hidden=48, patch=48, stride=24, critic_hidden=(48, 24), steps=350
@@ -149,6 +149,16 @@ class TestCheck:
         with pytest.raises(ValueError, match="slope of r"):
             match.require()
 
+    def test_ld_of_distant_snps_that_is_not_real_fails(self, haplotypes, sampler):
+        def of_two_kinds(n):
+            rng = np.random.default_rng(0)
+            kind = rng.integers(2, size=(n, 1))
+            replaced = rng.random((n, 150)) < 0.4
+            return np.where(replaced, kind, whole(sampler)(n)).astype(np.int8)
+
+        failures = found_by(haplotypes, of_two_kinds).failures
+        assert any("excess of mean r², SNPs 60 to" in failure for failure in failures)
+
     def test_wrong_frequencies_fail(self, haplotypes, sampler):
         def flipped(n):
             drawn = whole(sampler)(n)
@@ -270,9 +280,11 @@ class TestTraining:
 class TestNetworks:
     def test_patches_cover_every_snp(self):
         rows = torch.arange(1, 151, dtype=torch.float32)[None]
-        seen = patches(rows, 48, 24)
-        assert set(seen.unique().tolist()) - {0.0} == set(range(1, 151))
-        assert patches(rows[:, :48], 48, 24).shape == (1, 1, 48)
+        for seen in (neighbours(rows, 48, 24), spread(rows, 48)):
+            assert set(seen.unique().tolist()) - {0.0} == set(range(1, 151))
+        assert neighbours(rows[:, :48], 48, 24).shape == (1, 1, 48)
+        assert spread(rows[:, :48], 48).shape == (1, 1, 48)
+        assert spread(rows, 48)[1, 0, :3].tolist() == [2.0, 6.0, 10.0]
 
     def test_coins_are_hard_and_fair_and_have_a_gradient(self):
         rng = torch.Generator().manual_seed(0)
