@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.figures.gan import QUICK, load_or_train
+from experiments.figures.gan import QUICK, load_or_train, match_of
 from experiments.figures.gan.check import LOOSE, check, compare
 from experiments.figures.gan.settings import digest, split
 
@@ -258,6 +258,9 @@ class TestTraining:
 
         monkeypatch.setattr(package, "QUICK", replace(TINY, snps=40, steps=2))
         assert load_or_train(haplotypes, cache=cache, quick=True, progress=False).snps == 40
+        match = match_of(haplotypes, cache=cache, quick=True, progress=False)
+        assert match.snps == 40
+        assert not match.passes
 
     @pytest.mark.parametrize(
         ("rows", "message"),

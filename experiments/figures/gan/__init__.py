@@ -18,7 +18,7 @@ from experiments.figures.gan.settings import FULL, QUICK, Settings
 if TYPE_CHECKING:
     from experiments.figures.gan.check import Match
 
-__all__ = ["FULL", "QUICK", "Sampler", "Settings", "check", "load_or_train"]
+__all__ = ["FULL", "QUICK", "Sampler", "Settings", "load_or_train", "match_of"]
 
 
 def load_or_train(
@@ -45,13 +45,13 @@ def load_or_train(
     return load(haplotypes, QUICK if quick else FULL, cache=cache, progress=progress)
 
 
-def check(
+def match_of(
     haplotypes: NDArray[np.int8], *, cache: Path, quick: bool = False, progress: bool = True
 ) -> Match:
     """Compare the GAN's rows with those it learned from and with those held out; save the table.
 
     Files `gan-….json` and `gan-….parquet` go beside the checkpoint.
     """
-    from experiments.figures.gan.check import check as run
+    from experiments.figures.gan.check import check
 
-    return run(haplotypes, QUICK if quick else FULL, cache=cache, progress=progress)
+    return check(haplotypes, QUICK if quick else FULL, cache=cache, progress=progress)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.figures.gan import __doc__ as description
-from experiments.figures.gan import check, load_or_train
+from experiments.figures.gan import load_or_train, match_of
 from experiments.figures.gan.check import Match
 
 
@@ -29,7 +29,7 @@ def main() -> None:
         sampler = load_or_train(haplotypes, cache=options.cache, quick=options.quick)
         print(f"a GAN of {sampler.snps} SNPs is in {options.cache}; --check compares its rows")
         return
-    match = check(haplotypes, cache=options.cache, quick=options.quick)
+    match = match_of(haplotypes, cache=options.cache, quick=options.quick)
     show(match)
     if not match.passes:
         sys.exit(1)

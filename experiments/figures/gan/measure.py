@@ -20,7 +20,7 @@ __all__ = [
 Rows = NDArray[np.int8]
 Floats = NDArray[np.float32]
 
-#: Distances in SNPs that stand for a bin; the last bin is far beyond any LD.
+#: Distances in SNPs that stand for a bin; long rows get one more, far beyond any LD.
 _LAGS = ((1, 2, 3, 4), (5, 7, 10, 14, 19), (20, 28, 40, 59), (60, 85, 120, 149), (150, 300, 599))
 
 
@@ -51,7 +51,10 @@ class LdBin:
 
 @dataclass(frozen=True, kw_only=True)
 class Nearest:
-    """Shares of SNPs in which a row differs from the nearest other one; floors are of held-out rows."""
+    """Shares of SNPs in which a row differs from the nearest other one; floors are of held-out rows.
+
+    A floor of 0 says that real rows are twins on so few SNPs: copies cannot be told there.
+    """
 
     median: float  # generated row to training row
     median_floor: float
