@@ -629,7 +629,7 @@ class TestExtras:
             "frequency": same, "frequency_floor": same, "frequency_untrained": same,
             "run_error": 0.2, "run_error_floor": 0.1, "run_error_untrained": 0.9,
             "set_error": 0.07, "set_error_floor": 0.06,
-            "ld": [ld | {"closest": 1, "most": 4, "pairs": 9}],
+            "ld": [ld | {"least": 1, "most": 4, "pairs": 9}],
         }  # fmt: skip
         path.write_text(json.dumps(found))
         text = gan_section(path)
