@@ -619,7 +619,9 @@ class TestExtras:
         assert "not among these results" in gan_section(path)
         same = {"correlation": 0.98765, "mean_error": 0.01, "max_error": 0.05}
         near = {
-            f"{k}{e}": 0.2 for k in ("median", "closest", "patch", "between") for e in ("", "_floor")
+            f"{k}{e}": 0.2
+            for k in ("median", "closest", "patch", "between")
+            for e in ("", "_floor")
         }
         ld = dict.fromkeys(
             ("correlation", "floor", "untrained", "slope", "slope_floor", "mean_r2", "real_r2"), 0.5
