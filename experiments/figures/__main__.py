@@ -90,10 +90,10 @@ def _run(options: argparse.Namespace, console: Console) -> None:
 
 def _check_gan(data: Data, stored: Path, *, quick: bool) -> None:
     """Compare the GAN's rows with real ones, and keep the numbers with the results."""
-    from experiments.figures.gan import check
+    from experiments.figures.gan import match_of
     from experiments.figures.gan.check import save
 
-    match = check(dbgap_snps(data).columns(slice(None)), cache=data.cache, quick=quick)
+    match = match_of(dbgap_snps(data).columns(slice(None)), cache=data.cache, quick=quick)
     save(match, stored / "gan-check")
 
 
