@@ -62,7 +62,13 @@ def draw_figure(figure: Figure, scores: Iterable[Score], folder: Path) -> list[P
     if figure.y_limits is not None:
         axes.set_ylim(*figure.y_limits)
     axes.set_title(f"Figure {figure.name}. {figure.title}", fontsize="medium", loc="left")
-    axes.legend(frameon=False, fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.legend(
+        frameon=False,
+        fontsize="x-small",
+        loc="center left",
+        bbox_to_anchor=(1.0, 0.5),
+        handlelength=3.5,  # long enough to tell dashed from solid
+    )
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"figure-{figure.name}.{kind}" for kind in ("svg", "png")]
     picture.savefig(paths[0], metadata={"Date": None})
