@@ -31,7 +31,7 @@ from primo.errors import InputError, ReproducibleNoiseWarning
 from primo.noise import RandomBits
 from primo.planning.compare import choose_plan
 
-__all__ = ["METHODS", "Fit", "Method", "NoSolution"]
+__all__ = ["METHODS", "Fit", "Method"]
 
 Matrix = NDArray[np.float64]
 
@@ -39,11 +39,8 @@ Matrix = NDArray[np.float64]
 #: of one among all l: outcomes of a model are exchangeable, so the mean R² is that of all of them.
 SAMPLED_OUTCOMES = 12
 
+_ALMOST_NONE = 1e-10  # of the trace of XᵀX: a ridge that only makes a singular system solvable
 _SHORT = 0.5  # seconds, below which a fit is timed twice
-
-
-class NoSolution(Exception):  # noqa: N818 - a property of the data, not an error of anybody's
-    """An algorithm has no answer for these data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,16 +67,17 @@ class Method:
 
 
 def _printed(**options: Any) -> Callable[[Problem, float, float, int], Fit]:
-    """Run the paper's algorithm to the letter."""
-    run = _primo(calibration="paper", estimator="ridge", ridge_lambda=0.0, solver="qr", **options)
+    """Run the paper's algorithm to the letter, with λ = 0 or, for collinear features, next to it."""
+    options |= {"calibration": "paper", "estimator": "ridge", "solver": "qr"}
 
     def fit(problem: Problem, epsilon: float, delta: float, seed: int) -> Fit:
         try:
-            return run(problem, epsilon, delta, seed)
+            return _primo(**options, ridge_lambda=0.0)(problem, epsilon, delta, seed)
         except InputError as error:
             if "singular" not in str(error):
                 raise
-            raise NoSolution("without a ridge, as printed: these features are collinear") from None
+        least = _ALMOST_NONE * float(np.trace(problem.truth.covariance))
+        return _primo(**options, ridge_lambda=least)(problem, epsilon, delta, seed)
 
     return fit
 

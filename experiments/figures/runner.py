@@ -28,7 +28,7 @@ from baselines.diffprivlib import MissingEnvironment
 from experiments.figures import results
 from experiments.figures.features import Data, MissingData, prepare
 from experiments.figures.grid import Study, Unit
-from experiments.figures.methods import METHODS, Fit, NoSolution
+from experiments.figures.methods import METHODS, Fit
 from experiments.figures.outcomes import draw
 from experiments.figures.problem import Problem
 from experiments.figures.results import Score
@@ -132,8 +132,8 @@ def _run_method(task: Task, name: str, problem: Problem, reference: Fit, seed: i
         return _score(task, name, seed, skipped=reason)
     try:
         fit = method.fit(problem, cell.epsilon, cell.delta, _seed(name, seed))
-    except (MissingEnvironment, NoSolution) as reason:
-        return _score(task, name, seed, skipped=str(reason))
+    except MissingEnvironment as missing:
+        return _score(task, name, seed, skipped=str(missing))
     except Exception as error:
         error.add_note(f"in {name} on {cell}, repeat {task.unit.repeat}")
         raise

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments.figures import methods
-from experiments.figures.methods import METHODS, NoSolution
+from experiments.figures.methods import METHODS
 from experiments.figures.outcomes import draw_problem, real_problem
 
 QUICK = [
@@ -64,14 +64,14 @@ def test_nobody_is_private_without_noise():
         np.testing.assert_allclose(METHODS["ols"].fit(some, 5.0, 1e-6, 7).slopes, wanted, atol=1e-8)
 
 
-def test_printed_algorithms_have_no_answer_for_collinear_features():
+def test_printed_algorithms_get_next_to_no_ridge_for_collinear_features():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 3))
     x[:, 2] = x[:, 1]
     some = real_problem(x, rng.normal(size=(200, 2)))
-    with pytest.raises(NoSolution, match="collinear"):
-        METHODS["proj-x-printed"].fit(some, 5.0, 1e-6, 7)
-    assert np.isfinite(METHODS["proj-x"].fit(some, 5.0, 1e-6, 7).slopes).all()
+    slopes = METHODS["proj-x-printed"].fit(some, 5.0, 1e-6, 7).slopes
+    assert np.isfinite(slopes).all()
+    np.testing.assert_allclose(slopes[1], slopes[2], rtol=1e-3)  # as the solution of least norm
 
 
 def test_short_fits_are_timed_twice(monkeypatch):

@@ -150,8 +150,8 @@ _CONVENTIONS = """\
   DP-SGD was tuned on. DP-SGD clips gradients instead. Where moments are drawn from their law, no
   outcomes are shortened and their norm is one that no row exceeds.
 - **As printed**: the paper's noise scales, the longest row of features and √l·max|y| for bounds, no
-  ridge (λ = 0), solved by QR. **Calibrated**: one joint release with the exact Gaussian curve, the
-  tighter norms, a ridge.
+  ridge (λ = 0; 10⁻¹⁰ of the trace of XᵀX where features are collinear), solved by QR.
+  **Calibrated**: one joint release with the exact Gaussian curve, the tighter norms, a ridge.
 - **Score**: R² = 1 − MSE/(SS_tot/(n·l)), pooled over outcomes, on the rows of the fit, as in the
   paper. 0 is the constant predictor. The log ratio is log(MSE / MSE of least squares).
 - **Errors**: ± is one standard error of the mean over repeats, and so are the bands in the figures.
