@@ -29,7 +29,7 @@ from experiments.figures import results
 from experiments.figures.features import Data, MissingData, prepare
 from experiments.figures.grid import Study, Unit
 from experiments.figures.methods import METHODS, Fit
-from experiments.figures.outcomes import draw
+from experiments.figures.outcomes import WALKED, draw
 from experiments.figures.problem import Problem
 from experiments.figures.results import Score
 
@@ -199,11 +199,14 @@ def _seed(text: str, number: int) -> int:
 
 
 def _effort(task: Task) -> float:
-    """Guess how long a unit takes, in no unit: for the order of work and the time left."""
+    """Guess the seconds of a unit: for the order of work and the time left."""
     cell, names = task.unit.cell, task.unit.methods
-    rows = sum(not name.startswith("dpsgd") for name in names) * cell.l * (cell.d + 50) / 1e5
-    steps = 30 * sum(name.startswith("dpsgd") for name in names) * (1 + cell.l * cell.d / 1e5)
-    return 1 + rows + steps + cell.n * cell.d**2 / 1e9
+    n, d, l = cell.n, cell.d, cell.l
+    drawing = 5e-7 * n * d + 4e-8 * min(n * l, WALKED) + 1e-9 * n * d**2
+    composed = 3e-7 * l * d**2 * sum(name.startswith("ssp") for name in names)
+    descents = (2 + 3e-8 * n * l * d) * sum(name.startswith("dpsgd") for name in names)
+    apart = 3 * sum(name.startswith("diffprivlib") for name in names)
+    return 0.5 + drawing + composed + descents + apart + 0.05 * len(names)
 
 
 @contextmanager
