@@ -97,6 +97,7 @@ class Baseline(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit all outcomes on the shortened rows."""
+        self._check_bounds()
         features = check_array(X, dtype=np.float64, input_name="X")
         outcomes = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         if len(features) != len(outcomes):
@@ -113,11 +114,23 @@ class Baseline(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> Matrix:
         """Return predicted outcomes."""
         check_is_fitted(self)
-        return np.asarray(check_array(X, dtype=np.float64) @ self.coef_.T)
+        features = check_array(X, dtype=np.float64)
+        if features.shape[1] != self.n_features_in_:
+            raise InputError(f"{features.shape[1]} features, but the fit had {self.n_features_in_}")
+        return np.asarray(features @ self.coef_.T)
 
     @abstractmethod
     def _fit(self, features: Matrix, outcomes: Matrix) -> tuple[Matrix, Guarantee | None]:
         """Return coefficients (d, l) from rows within the bounds, and what they cost."""
+
+    def _check_bounds(self) -> None:
+        """Refuse bounds that are no lengths; only a method without privacy may do without them."""
+        given = self.get_params()
+        largest = np.finfo(np.float64).max if "epsilon" in given else np.inf
+        for name in ("feature_bounds", "outcome_bounds", "feature_limit", "outcome_limit"):
+            value = given.get(name)
+            if value is not None and not 0 < value <= largest:
+                raise InputError(f"{name}={value!r} must be a positive number")
 
     def _keep(self, slopes: Matrix, guarantee: Guarantee | None, *, single: bool = False) -> Self:
         self.coef_ = slopes[:, 0] if single else slopes.T
@@ -135,6 +148,7 @@ class MomentBaseline(Baseline):
 
     def fit_moments(self, moments: ExactMoments) -> Self:
         """Fit from moments of rows that are known to be within the bounds."""
+        self._check_bounds()
         return self._keep(*self._from_moments(moments))
 
     def _fit(self, features: Matrix, outcomes: Matrix) -> tuple[Matrix, Guarantee | None]:

@@ -11,6 +11,7 @@ gradient at zero coefficients has norm at most 1 (jointly). Learning rates and c
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -31,6 +32,9 @@ Matrix = NDArray[np.float64]
 
 #: Fitted values that are held at once; a step over more rows goes in parts.
 _HELD = 2**20
+_ROUNDING = 1e-6  # of single precision, in a clipped gradient's length
+_FAR = 1e6  # outcomes, rates and clips beyond it could overflow single precision
+_RAREST = 1e-4  # sampling rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +107,13 @@ class _DPSGD(Baseline):
         self.averaging = averaging
 
     def _fit(self, features: Matrix, outcomes: Matrix) -> tuple[Matrix, Guarantee]:
+        for name in ("learning_rate", "clip_norm"):
+            if not 0 < getattr(self, name) <= _FAR:
+                raise InputError(f"{name}={getattr(self, name)!r} must lie between 0 and {_FAR:g}")
+        if not _RAREST <= self.sampling_rate <= 1:
+            raise InputError(
+                f"sampling_rate={self.sampling_rate!r} must lie between {_RAREST:g} and 1"
+            )
         runs = self._runs(outcomes.shape[1])
         self.noise_multiplier_ = self._calibrated(runs)
         slopes = self._descended(features, outcomes)
@@ -123,7 +134,7 @@ class _DPSGD(Baseline):
         epsilon = true_epsilon(
             self.noise_multiplier_,
             self.delta,
-            rate=self.sampling_rate,
+            rate=self._rate,
             steps=self.steps,
             compositions=runs,
         )
@@ -132,6 +143,11 @@ class _DPSGD(Baseline):
             f"and noise multiplier {self.noise_multiplier_:.4g}, composed exactly under replace-one"
         )
         return Guarantee(epsilon=epsilon, delta=self.delta, how=how)
+
+    @property
+    def _rate(self) -> float:
+        """The rate at which Opacus samples: its coins are multiples of 2⁻²⁴ below the one asked for."""
+        return math.ceil(self.sampling_rate * 2**24) / 2**24
 
     @abstractmethod
     def _runs(self, l: int) -> int:
@@ -163,7 +179,7 @@ class DPSGDJoint(_DPSGD):
 
     def _calibrated(self, runs: int) -> float:
         return noise_multiplier(
-            self.epsilon, self.delta, rate=self.sampling_rate, steps=self.steps, compositions=runs
+            self.epsilon, self.delta, rate=self._rate, steps=self.steps, compositions=runs
         )
 
     def _descended(self, features: Matrix, outcomes: Matrix) -> Matrix:
@@ -245,7 +261,7 @@ class DPSGDEach(_DPSGD):
         if self.composition not in calibrations:
             raise InputError(f"composition={self.composition!r} is unknown; choose 'zcdp' or 'pld'")
         return calibrations[self.composition](
-            self.epsilon, self.delta, rate=self.sampling_rate, steps=self.steps, compositions=runs
+            self.epsilon, self.delta, rate=self._rate, steps=self.steps, compositions=runs
         )
 
     def _descended(self, features: Matrix, outcomes: Matrix) -> Matrix:
@@ -277,7 +293,8 @@ def descend(
     torch = _torch()
     with _one_thread(torch):
         x = torch.as_tensor(features, dtype=torch.float32)
-        y = torch.as_tensor(outcomes, dtype=torch.float32)
+        # No clip undoes an infinity, and single precision ends at 1e38.
+        y = torch.as_tensor(np.clip(outcomes, -_FAR, _FAR), dtype=torch.float32)
         seeds = rng.integers(2**63, size=2)
         sampling, noise = (torch.Generator().manual_seed(int(seed)) for seed in seeds)
         module, optimizer, loss = _private(torch, x, y, descent, noise)
@@ -310,7 +327,8 @@ def _private(torch: Any, x: Any, y: Any, descent: Descent, noise: Any) -> tuple[
     )
     optimizer = DPOptimizerFastGradientClipping(
         torch.optim.SGD(linear.parameters(), lr=descent.learning_rate, momentum=descent.momentum),
-        noise_multiplier=descent.noise_multiplier,
+        # Single precision lets a clipped gradient be longer than its clip by less than this.
+        noise_multiplier=descent.noise_multiplier * (1 + _ROUNDING),
         max_grad_norm=descent.clip_norm,
         expected_batch_size=descent.sampling_rate * len(x),
         generator=noise,

@@ -34,6 +34,9 @@ def main() -> int:
     except InputError as error:
         console.print(f"error: {error}", highlight=False)
         return 2
+    except OSError as error:
+        console.print(f"error: {error.strerror or error}: {error.filename or ''}", highlight=False)
+        return 2
     except KeyboardInterrupt:
         console.print(
             "interrupted; what is finished is kept, and the same command goes on from there"
@@ -45,19 +48,29 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="experiments.figures", description=__doc__)
     parser.add_argument(
-        "--quick", action="store_true", help="a few minutes; everything goes to build/figures-quick"
+        "--quick", action="store_true", help="a few minutes; figures go to build/figures-quick"
     )
-    parser.add_argument("--only", nargs="+", default=[], metavar="STUDY", help="these studies only")
+    names = ", ".join(study.name for study in read_studies())
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="STUDY", help=f"these studies only, of: {names}"
+    )
     parser.add_argument("--kg", type=Path, help="1000 Genomes haplotypes: VCF, BCF or VCF Zarr")
     parser.add_argument("--dbgap", type=Path, help="dbGaP genotypes: prefix of .bed, .bim and .fam")
     parser.add_argument("--mnist", type=Path, help="folder with the MNIST training images")
     parser.add_argument(
-        "--workers", type=int, default=os.cpu_count() or 1, help="processes (all cores)"
+        "--workers", type=_positive, default=os.cpu_count() or 1, help="processes (all cores)"
     )
     parser.add_argument(
         "--draw-only", action="store_true", help="run nothing: figures and page from the results"
     )
     return parser.parse_args()
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} processes do no work; give 1 or more")
+    return number
 
 
 def _run(options: argparse.Namespace, console: Console) -> None:
@@ -82,8 +95,11 @@ def _run(options: argparse.Namespace, console: Console) -> None:
             if any(name.startswith("gan") for name in used):
                 _check_gan(data, stored, quick=options.quick)
         elif not path.exists():
-            raise InputError(f"{path} does not exist; run without --draw-only first")
+            console.print(f"{study.name}: not run yet, so not drawn")
+            continue
         _draw(study, results.read(path), home / "figures", console)
+    if not any(stored.glob("*.parquet")):
+        raise InputError(f"there are no results in {stored}; run without --draw-only first")
     page = write_page(stored, home / "reproduction.md")
     console.print(f"written: {page}", highlight=False)
 

@@ -30,6 +30,7 @@ __all__ = [
     "kg_snps",
     "prepare",
     "rows_of",
+    "source_of",
 ]
 
 Matrix = NDArray[np.float64]
@@ -95,6 +96,16 @@ def rows_of(name: str, data: Data) -> int | None:
         "mnist": lambda: len(_mnist(data)),
     }
     return counts[name]() if name in counts else None
+
+
+def source_of(name: str, data: Data) -> str:
+    """Return what tells results of one file of the user's from those of another; "" without one."""
+    given = {"1kg": data.kg, "dbgap": data.dbgap, "gan": data.dbgap, "mnist": data.mnist}
+    path = given.get(name.removesuffix("-quick"))
+    if path is None:
+        return ""
+    states = [p.stat() for p in sorted(path.parent.glob(path.name + "*"))]
+    return f" {path.resolve()} {[(s.st_size, s.st_mtime_ns) for s in states]}"
 
 
 def prepare(name: str, *, data: Data, tell: Tell = tell_stderr) -> None:

@@ -55,9 +55,12 @@ COLUMNS = pa.schema(
 )
 
 
-def part_path(folder: Path, study: str, unit: Unit) -> Path:
-    """Return where the results of one unit of work are kept until the study is whole."""
-    key = f"{unit.cell} repeat={unit.repeat}"
+def part_path(folder: Path, study: str, unit: Unit, source: str = "") -> Path:
+    """Return where the results of one unit of work are kept until the study is whole.
+
+    `source` says which file of the user's the features come from, and in which state.
+    """
+    key = f"{unit.cell} repeat={unit.repeat}{source}"
     return folder / study / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.parquet"
 
 

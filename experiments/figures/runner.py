@@ -26,7 +26,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 import primo
 from baselines.diffprivlib import MissingEnvironment
 from experiments.figures import results
-from experiments.figures.features import Data, MissingData, prepare
+from experiments.figures.features import Data, MissingData, prepare, source_of
 from experiments.figures.grid import Study, Unit
 from experiments.figures.methods import METHODS, Fit
 from experiments.figures.outcomes import WALKED, draw
@@ -56,8 +56,11 @@ def run_study(
     units = list(study.units())
     commit = _commit()
     tasks = []
-    for unit in units:
-        path = results.part_path(folder, study.name, unit)
+    paths = {
+        unit: results.part_path(folder, study.name, unit, source_of(unit.cell.features, data))
+        for unit in units
+    }
+    for unit, path in paths.items():
         missing = _missing(unit, path)
         if missing:
             todo = Unit(cell=unit.cell, repeat=unit.repeat, methods=missing)
@@ -71,7 +74,7 @@ def run_study(
     scores: list[Score] = []
     for unit in units:
         wanted = set(unit.methods)
-        found = results.read(results.part_path(folder, study.name, unit))
+        found = results.read(paths[unit])
         scores.extend(score for score in found if score.method in wanted)
     return scores
 

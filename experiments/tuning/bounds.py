@@ -10,6 +10,7 @@ choice; the best is what `experiments.figures.outcomes` uses for every method th
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import warnings
 
@@ -51,6 +52,11 @@ def score(problem: Problem, features: float, slope: float, offset: float, seed: 
 
 def main() -> None:
     """Score every choice on every cell and print the means."""
+    argparse.ArgumentParser(
+        prog="experiments.tuning.bounds",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    ).parse_args()
     choices = [(f, *o) for f, o in itertools.product(FEATURES, OUTCOMES)]
     found: dict[str, NDArray[np.float64]] = {}
     for kind, d, counts in CELLS:

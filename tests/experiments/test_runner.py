@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from experiments.figures import methods, results, runner
-from experiments.figures.features import Data
+from experiments.figures.__main__ import main
+from experiments.figures.features import Data, source_of
 from experiments.figures.grid import Figure, Run, Study
 from experiments.figures.plot import draw_figure
 
@@ -165,3 +166,31 @@ def test_figures_are_drawn_twice_the_same(tmp_path, in_this_process):
     again = [path.read_bytes() for path in draw_figure(figure, scores, tmp_path / "b")]
     assert first == again
     assert b"primo" in first[0]
+
+
+def test_results_of_one_file_are_not_those_of_another(tmp_path):
+    cell = next(study().units())
+    one, other = tmp_path / "one.vcf.gz", tmp_path / "other.vcf.gz"
+    one.write_text("a")
+    other.write_text("ab")
+    seen = {
+        results.part_path(tmp_path, "1kg", cell, source_of("1kg", Data(kg=path)))
+        for path in (None, one, other)
+    }
+    assert len(seen) == 3
+    one.write_text("changed")
+    assert results.part_path(tmp_path, "1kg", cell, source_of("1kg", Data(kg=one))) not in seen
+    assert source_of("gaussian", Data(kg=one)) == ""
+
+
+@pytest.mark.parametrize(
+    "options", [["--workers", "0"], ["--workers", "many"], ["--only", "2kg"]], ids=str
+)
+def test_bad_options_end_with_2(options, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["experiments.figures", "--quick", *options])
+    try:
+        code = main()
+    except SystemExit as end:
+        code = end.code
+    assert code == 2
+    assert options[1] in "".join(capsys.readouterr())

@@ -122,8 +122,9 @@ _SAID = (
         statement="the projection pays off at far smaller l than theory asks for",
         check=realistic.crosses_below_theory,
         reading="It pays off from the first l at which, and beyond which, it is clearly better "
-        "than ReuseCovGauss. Theory as printed asks for l > n^(2/3) (outcomes private) or l > n/√d "
-        "(features private); why the first should be (n/d)² is in `primo/planning/theory.py`.",
+        "than ReuseCovGauss; far smaller is at most a third. Theory as printed asks for l > n^(2/3) "
+        "(outcomes private) or l > n/√d (features private); why the first "
+        "should be (n/d)² is in `primo/planning/theory.py`.",
     ),
     _Said(
         key="h",

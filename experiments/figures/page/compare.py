@@ -118,9 +118,22 @@ class Scores:
         """Return the scores of a method in a cell, by repeat; none if it was not run there."""
         return self._by.get((cell, method), {})
 
-    def mean(self, cell: Cell, method: str, metric: str = "r2") -> Estimate | None:
-        """Return the mean of a metric over repeats."""
-        return estimate(self._finite(cell, method, metric).values())
+    def mean(
+        self,
+        cell: Cell,
+        method: str,
+        metric: str = "r2",
+        *,
+        repeats: frozenset[int] | None = None,
+    ) -> Estimate | None:
+        """Return the mean of a metric over all repeats, or over some."""
+        found = self._finite(cell, method, metric)
+        return estimate(v for repeat, v in found.items() if repeats is None or repeat in repeats)
+
+    def shared_repeats(self, cell: Cell, methods: Iterable[str]) -> frozenset[int] | None:
+        """Return the repeats that all methods have; None, for all, where they share none."""
+        found = [frozenset(self.of(cell, method)) for method in methods]
+        return frozenset.intersection(*found) or None if found else None
 
     def difference(
         self, cell: Cell, method: str, other: str, metric: str = "r2"

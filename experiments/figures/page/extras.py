@@ -22,7 +22,7 @@ _EDGE = "\\*"  # an asterisk that Markdown leaves alone
 #: Hyperparameters that could go further than the grid; a share cannot.
 _OPEN = ("learning_rate", "clip_norm", "steps")
 
-TUNING = Path(__file__).resolve().parents[1] / "tuning"
+TUNING = Path(__file__).resolve().parents[2] / "tuning"
 
 
 def times_section(scores: Scores) -> str:

@@ -43,7 +43,7 @@ class Contest:
     cell: Cell
     protection: str
     ours: str
-    means: dict[str, Estimate]  # R² of those that kept the budget, by method
+    means: dict[str, Estimate]  # R² of those that kept the budget, over the repeats they share
     margins: dict[str, Estimate]  # R² of a rival minus ours, over the repeats that both have
     over_budget: tuple[str, ...]
 
@@ -57,10 +57,6 @@ class Contest:
             values = {m: e.mean for m, e in self.means.items()}
         top = max(values.values(), default=0.0)
         return frozenset(m for m, value in values.items() if value == top)
-
-    def rivals(self, *, paper: bool) -> dict[str, Estimate]:
-        """Return the margins of the baselines, and of the paper's algorithms too if asked."""
-        return {m: e for m, e in self.margins.items() if paper or m not in _PAPER}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +85,9 @@ def contests(scores: Scores) -> list[Contest]:
             kept = [m for m in run if scores.keeps_budget(cell, m)]
             if not kept:
                 continue
-            means = {m: scores.mean(cell, m) for m in kept}
+            # One row, the same draws: slow methods have fewer repeats.
+            shared = scores.shared_repeats(cell, kept)
+            means = {m: scores.mean(cell, m, repeats=shared) for m in kept}
             margins = (
                 {m: scores.difference(cell, m, ours) for m in kept if m != ours}
                 if ours in kept
@@ -177,13 +175,19 @@ def counts(found: Sequence[Contest]) -> str:
     for protection in FIELD:
         here = [c for c in found if c.protection == protection]
         if protection == "both":
-            lines.append(_count_line(here, "every baseline", paper=False))
-        lines.append(_count_line(here, _against(protection), paper=True))
+            descended = [c for c in here if "dpsgd-joint" in c.margins]
+            against = f"{_against(protection)}, DP-SGD (joint) among them,"
+            lines.append(_count_line(descended, against))
+            here = [c for c in here if c not in descended]
+            against = "all others where DP-SGD (joint) was not run,"
+            lines.append(_count_line(here, against))
+        else:
+            lines.append(_count_line(here, _against(protection)))
     return "\n".join(line for line in lines if line)
 
 
-def _count_line(here: Sequence[Contest], against: str, *, paper: bool) -> str:
-    judged = [margins for c in here if (margins := c.rivals(paper=paper))]
+def _count_line(here: Sequence[Contest], against: str) -> str:
+    judged = [c.margins for c in here if c.margins]
     if not judged:
         return ""
     won = sum(all(e.mean <= 0 for e in margins.values()) for margins in judged)
@@ -276,7 +280,7 @@ def _both_table(scores: Scores, here: Sequence[Contest]) -> str:
     ours, rivals = FIELD["both"]
     methods = [m for m in (ours, *rivals) if any(m in c.means for c in here)]
     rows = [
-        [count(c.cell.l), _least_squares(scores, c.cell), *(_entry(c, m) for m in methods)]
+        [count(c.cell.l), _least_squares(scores, [c]), *(_entry(c, m) for m in methods)]
         for c in here
     ]
     return table(["l", "least squares", *map(name, methods)], rows)
@@ -296,7 +300,8 @@ def _relaxed_table(scores: Scores, here: Sequence[Contest]) -> str:
             _entry(found[cell, protection], method) if (cell, protection) in found else "–"
             for protection, method in columns
         ]
-        rows.append([count(cell.l), _least_squares(scores, cell), *entries])
+        both = [c for c in here if c.cell == cell]
+        rows.append([count(cell.l), _least_squares(scores, both), *entries])
     header = [
         f"{protection}: {'primo' if method == FIELD[protection][0] else name(method)}"
         for protection, method in columns
@@ -313,6 +318,8 @@ def _entry(contest: Contest, method: str) -> str:
     return f"**{r2(mean.mean)}**" if method in contest.best else r2(mean.mean)
 
 
-def _least_squares(scores: Scores, cell: Cell) -> str:
-    mean = scores.mean(cell, "ols")
+def _least_squares(scores: Scores, here: Sequence[Contest]) -> str:
+    """Return R² of least squares on the draws that the methods of a row share."""
+    cell, methods = here[0].cell, [m for c in here for m in c.means]
+    mean = scores.mean(cell, "ols", repeats=scores.shared_repeats(cell, methods))
     return r2(None if mean is None else mean.mean)

@@ -38,6 +38,7 @@ class Verdict(StrEnum):
 
     REPRODUCED = "reproduced"
     NOT = "not reproduced"
+    OPEN = "undecided"
     UNKNOWN = "cannot be judged here"
 
 
@@ -65,11 +66,11 @@ class Claim:
 
 def all_are(signs: Signs, wanted: int) -> Verdict:
     """Return whether every sign is the wanted one; one clear exception is enough to refute."""
-    if any(sign is not None and sign != wanted for sign in signs.values()):
+    if -wanted in signs.values():
         return Verdict.NOT
     if not signs or None in signs.values():
         return Verdict.UNKNOWN
-    return Verdict.REPRODUCED
+    return Verdict.OPEN if 0 in signs.values() else Verdict.REPRODUCED
 
 
 def none_is(signs: Signs, unwanted: int) -> Verdict:

@@ -35,10 +35,10 @@ _NAMES = {
 
 #: What the sets of features are called on the page.
 DATA = {
-    "1kg": "1000 Genomes",
+    "1kg": "1000 Genomes†",
     "1kg-real": "1000 Genomes, real people",
-    "dbgap": "dbGaP",
-    "gan": "GAN",
+    "dbgap": "dbGaP†",
+    "gan": "GAN†",
     "gan-quick": "GAN (quick)",
     "gaussian": "Gaussian",
     "mnist": "MNIST",

@@ -73,7 +73,7 @@ def _in_short(scores: Scores, claims: Sequence[Claim]) -> str:
     if clear:
         worst = max(clear, key=lambda loss: loss.margin.mean)
         lines.append(
-            f"- The largest of those margins: {signed(worst.margin)} in R², {data_name(worst.cell)}, "
+            f"- primo's largest deficit: {signed(worst.margin)} in R², {data_name(worst.cell)}, "
             f"d = {worst.cell.d}, l = {count(worst.cell.l)}, against {name(worst.rival)}."
         )
     over = [m for m in PAIRS if any(_over(scores, cell, m) for cell in scores.cells())]
@@ -109,6 +109,7 @@ def _runs(scores: Scores, coverage: Coverage, folder: Path) -> str:
         sources = read_sources(folder)
         used = dict.fromkeys(cell.features for cell in scores.cells())
         lines += [f"  - {DATA.get(f, f)}: {describe(f, sources)}." for f in used]
+        lines.append("  - †: simulated, unless a file of the user's is named here.")
     if skipped := skipped_lines(scores):
         lines += ["- **Skipped**:", *(f"  - {line}" for line in skipped)]
     return "\n".join([*lines, _CONVENTIONS])
@@ -148,7 +149,8 @@ _CONVENTIONS = """\
   mean square lengths, outcomes to 0.85·√l + 0.6 standard deviations (1.45 where outcomes are taken
   one by one). `python -m experiments.tuning.bounds` finds that best for primo on the data that
   DP-SGD was tuned on. DP-SGD clips gradients instead. Where moments are drawn from their law, no
-  outcomes are shortened and their norm is one that no row exceeds.
+  outcomes are shortened and their norm is one that no row exceeds. (`docs/accuracy.md` has looser
+  bounds, hence lower R² in cells of the same name.)
 - **As printed**: the paper's noise scales, the longest row of features and √l·max|y| for bounds, no
   ridge (λ = 0; 10⁻¹⁰ of the trace of XᵀX where features are collinear), solved by QR.
   **Calibrated**: one joint release with the exact Gaussian curve, the tighter norms, a ridge.
@@ -161,22 +163,26 @@ _CONVENTIONS = """\
 _CLAIMS = """\
 A claim is **reproduced** if every comparison in it comes out as stated, by more than two standard
 errors over repeats (paired: both methods on the same data); **not reproduced** if one comparison
-comes out otherwise, or shows no difference where one is claimed; and **cannot be judged here** if
-it was not run, or only once. Orders are judged on log(error), where one bad repeat cannot hide all
-the others. ReuseCovGauss protects features and outcomes, ReuseCovProj_X outcomes alone: the paper
-compares them at the same ε, and so does this section."""
+comes out otherwise; *undecided* if it shows no clear difference somewhere, and the opposite
+nowhere; and *cannot be judged here* if it was not run, or only once. Orders are judged on
+log(error), where one bad repeat cannot hide all the others. ReuseCovGauss protects features and
+outcomes, ReuseCovProj_X outcomes alone: the paper compares them at the same ε, and so does this
+section."""
 
 _BUDGETS = """\
 The algorithms as printed state an ε that they do not all keep;
-[paper-constants.md](paper-constants.md) lists why. The same holds for diffprivlib with several
-outcomes. A more accurate method that spends more is not a better method, so those are set here
-beside versions that keep the budget, and only these enter the next section."""
+`docs/paper-constants.md` lists why. A more accurate method that spends more is not a better one, so
+those are set here beside versions that keep the budget, and only these enter the next section.
+diffprivlib under-counts several outcomes and over-counts much else: asked for 5, it truly spends
+what the table says; the version that enters the next section asks for as much as makes that 5.
+DP-SGD by outcome and SSP with advanced composition spend less than they may because their
+composition (zCDP, advanced) is not tight; that is how they are used."""
 
 _SUMMARY = """\
 Mean R² at equal true privacy: a method is in a row only if its true (ε, δ) is at most what was
 requested. **Bold is the best of a row** among methods of the same protection, by differences to
-primo over the repeats that both have (slow methods have fewer). Least squares is not private and
-only shows what can be reached."""
+primo over the repeats that both have; the means of a row are over the repeats that all its methods
+have (slow ones have fewer). Least squares is not private and only shows what can be reached."""
 
 _FIGURES = """\
 Lines are means over repeats, bands one standard error. Dashed: the paper's algorithms as printed,

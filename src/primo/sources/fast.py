@@ -21,6 +21,8 @@ def compiled_for(numbers: int, *, many: int) -> ModuleType | None:
 @cache
 def _load() -> ModuleType | None:
     try:
+        if import_module("numba").config.DISABLE_JIT:  # the loops work compiled only
+            return None
         return import_module("primo.sources.compiled")
     except ImportError:  # no numba, or one that does not go with this NumPy
         return None

@@ -161,6 +161,7 @@ class TextFile:
         parts = [
             to_ids(self._table_of_ids(chunk, text, kinds), self.where)
             for chunk, text in self.unchanged.during(self._texts(range(len(self.starts) - 1)))
+            if self.starts[chunk] < self.starts[chunk + 1]  # the last may hold blanks alone
         ]
         return np.concatenate(parts)
 
@@ -323,9 +324,11 @@ def _cut(text: str, separator: str, path: Path) -> list[str]:
 
 def _refuse_data(header: Sequence[str], path: Path) -> None:
     """Refuse a first line that looks like a row: its cells must not be quoted as if they were names."""
-    numbers = [name for name in header if re.fullmatch(r"[-+]?[\d.]+([eE][-+]?\d+)?", name)]
-    odd = any(not name.isdigit() for name in numbers) or len(set(numbers)) < len(numbers)
-    if 2 * len(numbers) >= len(header) and odd:
+    missing = [name for name in header if name and name in MISSING]
+    numbers = [name for name in header if re.fullmatch(r"[-+]?\d*\.?\d+([eE][-+]?\d+)?", name)]
+    measured = any(not name.isdigit() for name in numbers)  # "1" may name a column, "1.75" does not
+    odd = measured or missing or len(set(numbers)) < len(numbers)
+    if measured or (2 * len(numbers + missing) >= len(header) and odd):
         raise InputError(f"the first line of {path} looks like a row; it must name the columns")
 
 
