@@ -32,10 +32,12 @@ WALKED = 1_000_000_000
 #: (SLOPE·√l + OFFSET) standard deviations of one outcome: what serves primo best on the separate data of
 #: `python -m experiments.tuning.bounds`.
 SHORT, SLOPE, OFFSET = 0.85, 0.85, 0.6
+#: From this many rows on none are shortened: those constants are for a few thousand rows, where noise
+#: costs more than the bias of shortened rows.
+MANY = 100_000
 
 _RARE = 1e-9  # probability that the bounds shorten any row, where rows are not held
 _BLOCK = 4_000_000  # outcomes that are drawn together where they are not held
-_ROWS = 65_536  # rows of features that are copied together
 
 
 def draw(cell: Cell, *, data: Data, rng: np.random.Generator) -> Problem:
@@ -75,8 +77,8 @@ def draw_problem(
         Otherwise it has moments alone, of the same law: summed over blocks of rows, or, from `WALKED`
         outcomes on, drawn without any of them if the model is linear.
     shorten
-        Whether norms are as tight as a user would choose them, so that many rows are shortened (no
-        outcomes where moments are drawn from their law).
+        Whether norms are as tight as a user would choose them, so that many rows are shortened (none
+        from `MANY` rows on, or where moments are drawn from their law).
     """
     if model not in MODELS:
         raise InputError(f"outcomes {model!r} are unknown; known are {', '.join(MODELS)}, real")
@@ -85,12 +87,13 @@ def draw_problem(
     if hold is None:
         hold = shape.n * l <= HELD
     walk = hold or shape.n * l <= WALKED or not isinstance(signal, Linear)
-    tight = walk and shorten  # the law knows of no outcomes that are shortened
+    # The law knows of no rows that are shortened; and among many, bias outweighs noise.
+    tight = walk and shorten and shape.n < MANY
     spread = np.sqrt(typical) if tight else np.inf
     reach = np.sqrt(largest * stats.chi2.isf(_RARE / shape.n, l))
     limit = np.sqrt(largest * stats.chi2.isf(_RARE / (shape.n * l), 1))
     bounds = _Bounds(
-        feature_norm=SHORT * shape.length if shorten else shape.longest,
+        feature_norm=SHORT * shape.length if tight else shape.longest,
         feature_reach=shape.longest,
         feature_limit=shape.limit,
         outcome_norm=float(min(reach, (SLOPE * np.sqrt(l) + OFFSET) * spread)),
@@ -108,7 +111,7 @@ def draw_problem(
     if walk:
         return _summed(_in_blocks(features, signal, l, rng), l, shape, bounds)
     assert isinstance(signal, Linear)
-    return _from_law(features, signal.theta, shape, bounds, rng)
+    return _from_law(signal.theta, shape, bounds, rng)
 
 
 def real_problem(features: Matrix, outcomes: Matrix) -> Problem:
@@ -206,32 +209,23 @@ def _summed(
     return bounds.problem(truth, moments, rows=rows)
 
 
-def _from_law(
-    features: Matrix, theta: Matrix, shape: Shape, bounds: _Bounds, rng: np.random.Generator
-) -> Problem:
-    """Draw the moments of linear outcomes; that any row of them is too long is too rare to matter."""
+def _from_law(theta: Matrix, shape: Shape, bounds: _Bounds, rng: np.random.Generator) -> Problem:
+    """Draw the moments of linear outcomes; that any row would be shortened is too rare to matter."""
     d, l = theta.shape
-    # Beside the features: ones, which give the sums that SS_tot needs, and the shortened features.
-    gram = np.zeros((2 * d + 1, 2 * d + 1))
-    for first in range(0, shape.n, _ROWS):
-        some = features[first : first + _ROWS]
-        beside = np.hstack([some, np.ones((len(some), 1)), shortened(some, bounds.feature_norm)])
-        gram += beside.T @ beside
-    slopes = np.vstack([theta, np.zeros((d + 1, l))])
+    # A column of ones beside the features gives the sums of the outcomes, which SS_tot needs.
+    gram = np.block([[shape.covariance, shape.sums[:, None]], [shape.sums, shape.n]])
+    slopes = np.vstack([theta, np.zeros(l)])
     drawn = draw_moments(gram, slopes, n=shape.n, full=l <= FULL_OUTCOME_MOMENTS, rng=rng)
-    sums = drawn.association[d]
+    association, sums = drawn.association[:d], drawn.association[d]
     squares = drawn.outcome if drawn.outcome.ndim == 1 else np.diagonal(drawn.outcome)
     truth = Truth(
         n=shape.n,
         covariance=shape.covariance,
-        association=drawn.association[:d],
+        association=association,
         squares=squares,
         spread=squares - sums**2 / shape.n,
     )
     moments = ExactMoments(
-        n=shape.n,
-        covariance=gram[d + 1 :, d + 1 :],
-        association=drawn.association[d + 1 :],
-        outcome=drawn.outcome,
+        n=shape.n, covariance=shape.covariance, association=association, outcome=drawn.outcome
     )
     return bounds.problem(truth, moments)

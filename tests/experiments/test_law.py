@@ -29,8 +29,6 @@ def statistics(problem):
     return np.concatenate(
         [
             association,
-            moments.association.ravel(),
-            moments.association.ravel() * association,
             np.outer(association, association)[np.triu_indices(len(association))],
             outcome,
             np.square(outcome),
@@ -47,9 +45,7 @@ def statistics(problem):
 
 
 @pytest.fixture(autouse=True)
-def features_are_shortened_and_outcomes_are_not(monkeypatch):
-    """The law is for outcomes that no bound shortens; and it is used for few of them, too."""
-    monkeypatch.setattr(module, "OFFSET", 1e9)
+def few_outcomes_are_drawn_from_the_law_too(monkeypatch):
     monkeypatch.setattr(module, "WALKED", 0)
 
 
@@ -62,7 +58,12 @@ def drawn(n, model, l, draws, *, hold):
     x = features(n)
     rngs = (np.random.default_rng([hold, i]) for i in range(draws))
     return np.array(
-        [statistics(draw_problem(features=x, model=model, l=l, rng=rng, hold=hold)) for rng in rngs]
+        [
+            statistics(
+                draw_problem(features=x, model=model, l=l, rng=rng, hold=hold, shorten=False)
+            )
+            for rng in rngs
+        ]
     )
 
 

@@ -209,3 +209,11 @@ def test_real_data(name, shape, explained):
     assert (some.shape, others.shape) == ((100, 5), (100, 2))
     with pytest.raises(InputError, match="only"):
         draw_real(name, n=10**6, d=None, l=None, rng=np.random.default_rng(0))
+
+
+def test_among_many_rows_none_is_shortened(monkeypatch):
+    monkeypatch.setattr(module, "MANY", 2000)
+    problem = drawn("linear", shorten=True)
+    assert problem.feature_norm == problem.feature_reach
+    assert problem.outcome_norm == problem.outcome_reach
+    assert problem.outcome_clip == problem.outcome_limit

@@ -148,9 +148,10 @@ _CONVENTIONS = """\
 - **Bounds**: all methods but the printed ones shorten rows to the same norms: features to 0.85 root
   mean square lengths, outcomes to 0.85·√l + 0.6 standard deviations (1.45 where outcomes are taken
   one by one). `python -m experiments.tuning.bounds` finds that best for primo on the data that
-  DP-SGD was tuned on. DP-SGD clips gradients instead. Where moments are drawn from their law, no
-  outcomes are shortened and their norm is one that no row exceeds. (`docs/accuracy.md` has looser
-  bounds, hence lower R² in cells of the same name.)
+  DP-SGD was tuned on, with n = 5000. DP-SGD clips gradients instead. From n = 100 000 on, where
+  noise costs less than the bias of shortened rows, and where moments are drawn from their law, the
+  norms are those that no row exceeds. (`docs/accuracy.md` has looser bounds, hence lower R² in
+  cells of the same name.)
 - **As printed**: the paper's noise scales, the longest row of features and √l·max|y| for bounds, no
   ridge (λ = 0; 10⁻¹⁰ of the trace of XᵀX where features are collinear), solved by QR.
   **Calibrated**: one joint release with the exact Gaussian curve, the tighter norms, a ridge.
