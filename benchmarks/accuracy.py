@@ -19,8 +19,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from baselines.base import shortened
 from benchmarks.results import write_section
-from experiments.cohort import Haplotypes, shortened, simulate_haplotypes
+from experiments.cohort import Haplotypes, simulate_haplotypes
 from experiments.data import (
     SHARED,
     StreamedOutcomes,

@@ -27,7 +27,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from experiments.cohort import Haplotypes, shortened, simulate_haplotypes
+from baselines.base import shortened
+from experiments.cohort import Haplotypes, simulate_haplotypes
 from primo.bounds import Bounds
 from primo.estimate import NoisyMoments, estimate
 from primo.mechanisms.projection import (

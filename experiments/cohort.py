@@ -17,7 +17,6 @@ __all__ = [
     "continents",
     "draw_cohort",
     "out_of_africa",
-    "shortened",
     "simulate_contig",
     "simulate_haplotypes",
 ]
@@ -148,9 +147,3 @@ def draw_cohort(haplotypes: Haplotypes, *, d: int, l: int, rng: np.random.Genera
         feature_bounds=primo.Bounds(norm=float(longest), centre=frequency),
         outcome_bounds=primo.Bounds(norm=float((1.15 * l**0.5 + 1) * np.sqrt(variance))),
     )
-
-
-def shortened(rows: Matrix, norm: float) -> Matrix:
-    """Shorten the rows that are longer than the norm to it."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows * np.minimum(1.0, norm / np.maximum(lengths, 1e-300)))

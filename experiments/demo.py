@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 import primo
+from baselines.base import shortened
 from baselines.paper import reuse_cov_gauss
-from experiments.cohort import Cohort, draw_cohort, shortened, simulate_haplotypes
+from experiments.cohort import Cohort, draw_cohort, simulate_haplotypes
 
 Matrix = NDArray[np.float64]
 

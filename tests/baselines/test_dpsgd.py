@@ -263,3 +263,32 @@ def test_the_worst_row_is_told_apart_as_well_as_the_budget_allows(rate):
     apart = (np.mean(ends[1]) - np.mean(ends[0])) / np.sqrt(np.mean(np.var(ends, axis=1)))
     wanted = 2 * math.sqrt(steps) * rate / math.sqrt(z**2 + rate * (1 - rate))
     assert 0.87 < apart / wanted < 1.15
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"learning_rate": 3e38},
+        {"clip_norm": 0.0},
+        {"clip_norm": -1.0},
+        {"sampling_rate": 1e-8},
+        {"outcome_bounds": -1.0},
+        {"feature_bounds": np.nan},
+        {"outcome_bounds": np.inf},
+    ],
+    ids=str,
+)
+def test_what_could_break_the_guarantee_is_refused(options):
+    rng = np.random.default_rng(0)
+    model = DPSGDJoint(1.0, 1e-6, **options)
+    with pytest.raises(InputError, match=next(iter(options))):
+        model.fit(rng.normal(size=(20, 2)), rng.normal(size=(20, 1)))
+
+
+def test_an_outcome_beyond_single_precision_stays_finite():
+    """An infinity survives every clip, so one row could be told from another by NaN."""
+    rng = np.random.default_rng(0)
+    y = np.zeros((40, 2))
+    y[0] = 1.0
+    model = DPSGDEach(1.0, 1e-6, outcome_limit=1e-39, steps=3, random_state=1)
+    assert np.isfinite(model.fit(rng.normal(size=(40, 2)), y).coef_).all()

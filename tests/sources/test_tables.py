@@ -158,6 +158,8 @@ def test_a_cell_that_is_no_number_is_not_shown(tmp_path):
         (f"a,b\n1,2\n{SECRET}\n", "2 cells"),
         ("a,b,a\n1,2,3\n", "'a' is in t.csv more than once"),
         ("0.5,1,2\n1,2,3\n", "looks like a row"),
+        (f"FAM,{SECRET},1.5,NA,x\nq,r,2,3,1\n", "looks like a row"),
+        (f"{SECRET},NA,1,NA\nq,2,3,1\n", "looks like a row"),
         (f"{SECRET},0,1,0\nq,2,3,1\n", "looks like a row"),
         (b"a,b\xff\n1,2\n", "UTF-8"),
         ("a,b\n1,2\n".encode("utf-16"), "UTF-8"),

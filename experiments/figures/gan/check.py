@@ -6,8 +6,6 @@ Every number stands beside its floor: the same number for real rows that were he
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +25,7 @@ from experiments.figures.gan.measure import (
 )
 from experiments.figures.gan.sampler import Sampler
 from experiments.figures.gan.settings import FULL, Settings, checked, split
+from primo.atomic import whole_file
 
 __all__ = ["LOOSE", "STRICT", "Limits", "Match", "check", "compare", "save"]
 
@@ -227,18 +226,9 @@ def save(match: Match, beside: Path) -> None:
         "failures": list(match.failures),
     }
     text = json.dumps(found, indent=2) + "\n"
-    _replace(beside.with_suffix(".json"), lambda part: part.write_text(text))
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(beside.with_suffix(".json")) as part:
+        part.write_text(text)
     table = pa.Table.from_pylist([asdict(row) for row in match.ld])
-    _replace(beside.with_suffix(".parquet"), lambda part: pq.write_table(table, part))
-
-
-def _replace(path: Path, write: Callable[[Path], object]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
-    os.close(descriptor)
-    try:
-        write(Path(name))
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with whole_file(beside.with_suffix(".parquet")) as part:
+        pq.write_table(table, part)

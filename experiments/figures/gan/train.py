@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +21,7 @@ from torch import Tensor
 from experiments.figures.gan.model import Critic, Generator, flip, neighbours, spread
 from experiments.figures.gan.sampler import Sampler
 from experiments.figures.gan.settings import Settings, checked, digest, split
+from primo.atomic import whole_file
 
 __all__ = ["checkpoint", "load_or_train", "train", "untrained"]
 
@@ -198,11 +197,5 @@ def _save(sampler: Sampler, path: Path) -> None:
     """Write the checkpoint; it appears whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     weights = {name: torch.from_numpy(value) for name, value in sampler.weights.items()}
-    descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            torch.save({"snps": sampler.snps, "weights": weights}, file)
-        os.replace(part, path)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as part:
+        torch.save({"snps": sampler.snps, "weights": weights}, part)
