@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from primo.atomic import whole_file
 
 __all__ = ["CACHE", "PackedSnps", "Tell", "cached", "tell_stderr"]
 
@@ -79,8 +79,14 @@ def cached(
 
 def _save(snps: PackedSnps, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as part, part.open("wb") as file:
-        np.savez(file, n=snps.n, planes=snps.planes, contig=snps.contig, position=snps.position)
+    descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            np.savez(file, n=snps.n, planes=snps.planes, contig=snps.contig, position=snps.position)
+        os.replace(part, path)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
 
 
 @functools.lru_cache(maxsize=4)
