@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-__all__ = ["fused", "write_signs"]
+__all__ = ["fused", "write_narrow", "write_signs"]
 
 Matrix = NDArray[np.float64]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -67,6 +67,16 @@ def write_signs(x: Matrix, unit: int, out: NDArray[np.float32]) -> bool:
     if x.shape != out.shape or not (x.flags.c_contiguous and out.flags.c_contiguous):
         return False
     return bool(_write_signs(x.reshape(-1), float(unit), out.reshape(-1)))
+
+
+def write_narrow(y: Matrix, most: int, out: NDArray[np.float32]) -> int:
+    """Write rows of integers from the first on, while the sizes of no column add up to above `most`.
+
+    Returns how many rows that are; with `most` up to 2**24, they and their sums are exact in float32.
+    """
+    if y.shape != out.shape or not (y.flags.c_contiguous and out.flags.c_contiguous):
+        return 0
+    return int(_write_narrow(y, float(most), np.zeros(y.shape[1]), out))
 
 
 def _stretch(rows: NDArray[Any]) -> tuple[NDArray[Any], int] | None:
@@ -160,7 +170,22 @@ def _centre_rows(
 def _write_signs(x: Matrix, unit: float, out: NDArray[np.float32]) -> bool:
     wrong = 0
     for i in range(len(x)):
-        sign = 1.0 if x[i] > 0.0 else (-1.0 if x[i] < 0.0 else 0.0)
-        wrong += 0 if sign * unit == x[i] else 1
+        value = x[i]
+        sign = 1.0 if value > 0.0 else 0.0
+        sign = -1.0 if value < 0.0 else sign
+        wrong += 0 if sign * unit == value else 1
         out[i] = sign
     return wrong == 0
+
+
+@_kept
+def _write_narrow(y: Matrix, most: float, sizes: Matrix, out: NDArray[np.float32]) -> int:
+    for i in range(y.shape[0]):
+        over = 0
+        for j in range(y.shape[1]):
+            sizes[j] += abs(y[i, j])
+            over += not sizes[j] <= most
+            out[i, j] = y[i, j]
+        if over:
+            return i
+    return len(y)

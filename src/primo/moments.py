@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import islice
 from queue import SimpleQueue
 from types import ModuleType
 
@@ -23,8 +21,9 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.plans import CovarianceOrigin, Plan
 from primo.quantise import kernels_for
+from primo.signs import LONGEST, Signs
 from primo.sources.base import Block, Source
-from primo.threads import blas_threads
+from primo.threads import blas_threads, in_order
 
 __all__ = ["Moments", "fold"]
 
@@ -40,9 +39,6 @@ _ROWS_PER_FEATURE = 8
 _ENOUGH_ROWS = 2**12  # at which it is small beside the time to multiply
 
 _FEW_ROWS = 2**9  # are not worth being shared out
-
-#: Small integers add exactly in float32 over fewer rows than this.
-_LONGEST = 2**24
 
 #: Features, from which float32 pays.
 _WIDE = 128
@@ -96,7 +92,7 @@ def fold(
         raise InputError("a sub-sampled plan needs its sample, and only that one")
     workers = workers or min(4, os.cpu_count() or 1)
     rows = block_rows or _block_rows(source.n, plan, workers)
-    rows = min(rows, plan.grid.exact_rows, _LONGEST - 1)
+    rows = min(rows, plan.grid.exact_rows, LONGEST - 1)
     kernels = kernels_for(source.n * (plan.width + plan.l))
     accumulators: SimpleQueue[_Accumulator] = SimpleQueue()
     for _ in range(workers):
@@ -120,7 +116,7 @@ def fold(
     done = 0
     # One BLAS thread per worker: blocks are the unit of parallel work.
     with blas_threads(1):
-        for count in _in_order(work, placed(), workers):
+        for count in in_order(work, placed(), workers):
             done += count
             if progress is not None:
                 progress(count)
@@ -144,20 +140,6 @@ def _block_rows(n: int, plan: Plan, workers: int) -> int:
     return min(max(fitting, reuse), share, max(1, n))
 
 
-def _in_order(
-    work: Callable[[tuple[int, Block]], int], blocks: Iterator[tuple[int, Block]], workers: int
-) -> Iterator[int]:
-    """Run `work` over `blocks` with at most two blocks per worker in flight.
-
-    Blocks are read by the calling thread while the workers count, also where there is only one.
-    """
-    with ThreadPoolExecutor(workers) as pool:
-        pending = [pool.submit(work, block) for block in islice(blocks, 2 * workers)]
-        while pending:
-            yield pending.pop(0).result()
-            pending.extend(pool.submit(work, block) for block in islice(blocks, 1))
-
-
 @dataclass(repr=False)
 class _Accumulator:
     """One worker's buffers: products of a block, exact in float64, and int64 totals of many."""
@@ -172,11 +154,13 @@ class _Accumulator:
         kernel = None if self.kernels is None else self.kernels.fused
         self._features = replace(plan.feature_quantiser(), kernel=kernel)
         self._outcomes = replace(plan.outcome_quantiser(), kernel=kernel)
-        self._x = np.empty((self.rows, plan.width))
+        self._x = np.empty((self.rows, plan.width))  # takes no memory before it is written
         self._y = np.empty((self.rows, plan.l))
         self._summed = plan.covariance_origin is CovarianceOrigin.ROWS
-        self._unit = self._features.box_end if self.kernels and plan.d >= _WIDE else None
-        self._signs = np.empty((self.rows if self._unit else 0, plan.width), dtype=np.float32)
+        self._signs: Signs | None = None
+        unit = self._features.box_end
+        if self.kernels and unit and plan.d >= _WIDE:
+            self._signs = Signs(self._features, unit, self.rows, plan.l, self.kernels)
         shapes = (
             (plan.width, plan.width) if self._summed else (0, 0),
             (plan.width, plan.l),
@@ -189,13 +173,21 @@ class _Accumulator:
         m, shapes = len(block.features), (block.features.shape, block.outcomes.shape)
         if m > self.rows or shapes != ((m, self.plan.d), (m, self.plan.l)):
             raise InputError("a source gave a block of the wrong size")
-        x, y = self._x[:m], self._y[:m]
-        self._features(block.features, x)
+        y = self._y[:m]
         self._outcomes(block.outcomes, y)
         covariance, association, outcome = self._products
-        if self._summed:
-            self._gram(x if chosen is None else x[chosen], covariance)
-        np.matmul(x.T, y, out=association)
+        signs = None if self._signs is None else self._signs.of(block.features)
+        if self._signs is not None and signs is not None:
+            if self._summed:
+                self._signs.covariance(signs if chosen is None else signs[chosen], covariance)
+            self._signs.association(signs, y, association)
+        else:
+            x = self._x[:m]
+            self._features(block.features, x)
+            if self._summed:
+                counted = x if chosen is None else x[chosen]
+                np.matmul(counted.T, counted, out=covariance)
+            np.matmul(x.T, y, out=association)
         if self.plan.full_outcome_moments:
             np.matmul(y.T, y, out=outcome)
         else:
@@ -205,18 +197,6 @@ class _Accumulator:
             np.add(total, product, out=total, dtype=np.int64, casting="unsafe")
         self.done += m
         return m
-
-    def _gram(self, x: Matrix, out: Matrix) -> None:
-        """Write XᵀX; in float32, which takes half the time, where every entry is -u, 0 or u.
-
-        Genotypes and haplotypes cut to one range for all of them are such. Products of -1, 0 and 1
-        summed over less than 2**24 rows are exact in float32, and so is u² times that in float64.
-        """
-        signs, unit = self._signs[: len(x)], self._unit
-        if self.kernels and unit and self.kernels.write_signs(x, unit, signs):
-            np.multiply(signs.T @ signs, np.float64(unit**2), out=out)
-        else:
-            np.matmul(x.T, x, out=out)
 
     def total(self) -> Moments:
         covariance, association, outcome = self._totals

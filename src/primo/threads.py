@@ -1,13 +1,33 @@
-"""How many threads BLAS may use: none beside our own, where those are the unit of parallel work."""
+"""Work shared out among threads, and how many of its own BLAS may use meanwhile: none."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["blas_threads"]
+__all__ = ["blas_threads", "in_order"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_order(
+    work: Callable[[Item], Result], items: Iterator[Item], workers: int
+) -> Iterator[Result]:
+    """Yield what `work` makes of each item, with at most two items per worker in flight.
+
+    Items are made by the calling thread while the workers work, also where there is only one.
+    """
+    with ThreadPoolExecutor(workers) as pool:
+        pending = [pool.submit(work, item) for item in islice(items, 2 * workers)]
+        while pending:
+            yield pending.pop(0).result()
+            pending.extend(pool.submit(work, item) for item in islice(items, 1))
 
 
 def blas_threads(limit: int | None) -> Any:

@@ -203,14 +203,26 @@ def test_ids_are_cut_off_or_left_to_the_parser(body, cells, first):
     assert cut[0] == cut[1]
     lines = body.removesuffix("\n").split("\n")
     if cut[0] is not None:
-        assert cut[0].decode() == "\n".join("\t".join(w.split("\t")[:first]) for w in lines)
+        heads = ["\t".join(line.split("\t")[:first]) + "\n" for line in lines]
+        assert cut[0].decode() == "".join(heads)
         assert all(line.count("\t") == cells - 1 for line in lines)
     assert doubled(raw, 10) == ("\n\n" in body)
 
 
 @given(st.text("a\r\n", max_size=12).filter(lambda body: "\r" not in body.replace("\r\n", "")))
-def test_empty_lines_are_no_rows(body):
-    assert count_rows(body.encode()) == sum(1 for line in body.encode().splitlines() if line)
+@pytest.mark.parametrize("loops", [None, compiled])
+def test_empty_lines_are_no_rows(loops, body):
+    rows = sum(1 for line in body.encode().splitlines() if line)
+    assert count_rows(body.encode(), loops) == rows
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 1000])
+def test_line_breaks_are_found(size):
+    letters = np.random.default_rng(size).integers(9, 12, size, dtype=np.uint8)
+    breaks = np.flatnonzero(letters == 10)
+    places = np.empty(size, dtype=np.intp)
+    found = compiled.find_breaks(letters, places)
+    np.testing.assert_array_equal(places[:found], breaks)
 
 
 def test_an_empty_id_is_still_a_row(tmp_path):

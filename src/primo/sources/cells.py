@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from primo.sources.assembled import Portion
 
-__all__ = ["Layout", "TextPortion", "count_rows", "doubled", "first_cells"]
+__all__ = ["Layout", "TextPortion", "count_rows", "doubled", "first_cells", "tidy"]
 
-_NEWLINE = 10
+_TAB, _NEWLINE, _RETURN = 9, 10, 13
 _SEPARATORS = "\t ,;:|"  # can be no part of a number
 
 
@@ -123,7 +123,7 @@ def first_cells(
     if first >= cells or separator not in _SEPARATORS or b'"' in text or b"\r" in text:
         return None
     letters = np.frombuffer(text, dtype=np.uint8)
-    ends = np.flatnonzero(letters == _NEWLINE)
+    ends = _breaks(letters, compiled)
     if not text.endswith(b"\n"):
         ends = np.append(ends, len(text))
     find = _find_stops if compiled is None else compiled.find_stops
@@ -133,8 +133,20 @@ def first_cells(
     starts = np.append(0, ends[:-1] + 1)
     if (starts == stops).any():
         return None  # a line without anything would be no row
+    if compiled is not None:
+        heads = np.empty(int((stops - starts).sum()) + len(stops), dtype=np.uint8)
+        compiled.join_heads(letters, starts, stops, heads)
+        return heads.tobytes()
     places = zip(starts.tolist(), stops.tolist(), strict=True)
-    return b"\n".join([text[start:stop] for start, stop in places])
+    return b"".join([text[start:stop] + b"\n" for start, stop in places])
+
+
+def _breaks(letters: NDArray[np.uint8], compiled: ModuleType | None) -> NDArray[np.intp]:
+    """Return where lines end."""
+    if compiled is None:
+        return np.flatnonzero(letters == _NEWLINE)
+    places = np.empty(len(letters), dtype=np.intp)  # takes no memory where it is not written
+    return places[: compiled.find_breaks(letters, places)].copy()
 
 
 def _find_stops(
@@ -154,13 +166,22 @@ def _find_stops(
     return True
 
 
-def count_rows(text: bytes) -> int:
+def count_rows(text: bytes, compiled: ModuleType | None) -> int:
     """Count lines that are not empty, as Arrow does."""
-    breaks = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == _NEWLINE)
-    empty = text[:1] in b"\r\n" or bool((np.diff(breaks) == 1).any())
-    if empty or (b"\r" in text and b"\n\r" in text):
+    letters = np.frombuffer(text, dtype=np.uint8)
+    breaks = _breaks(letters, compiled)
+    after = letters[breaks[breaks < len(letters) - 1] + 1]
+    if text[:1] in b"\r\n" or np.isin(after, (_NEWLINE, _RETURN)).any():
         return sum(1 for line in text.splitlines() if line)
     return len(breaks) + (not text.endswith(b"\n"))
+
+
+def tidy(text: bytes) -> bytes:
+    """Turn runs of blanks into one tab, and drop those at the ends of lines, in PLINK's files."""
+    text = text.replace(b"\r", b"\t").replace(b" ", b"\t")
+    while doubled(text, _TAB):
+        text = text.replace(b"\t\t", b"\t")
+    return text.replace(b"\t\n", b"\n").replace(b"\n\t", b"\n").strip(b"\t")
 
 
 def doubled(text: bytes, letter: int) -> bool:

@@ -16,7 +16,14 @@ from numba.extending import intrinsic
 from numba.np.numpy_support import carray
 from numpy.typing import NDArray
 
-__all__ = ["find_stops", "parse_rows", "turn_rows", "unpack_rows"]
+__all__ = [
+    "find_breaks",
+    "find_stops",
+    "join_heads",
+    "parse_rows",
+    "turn_rows",
+    "unpack_rows",
+]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Addresses = NDArray[np.uint64]
@@ -24,6 +31,8 @@ Bytes = NDArray[np.uint8]
 
 #: A tile of rows × columns stays in the cache nearest to the processor while it is turned over.
 _ROWS, _COLUMNS = 16, 64
+
+_STRETCH = 256  # bytes that are asked at once whether there is a line break among them
 
 _NEWLINE, _RETURN, _MINUS, _PLUS, _POINT, _SMALL_E, _LARGE_E = 10, 13, 45, 43, 46, 101, 69
 
@@ -254,6 +263,37 @@ def parse_rows(
             if j >= 0:
                 out[i, j] = _or_nan(value, missing)
     return np.int64(place)
+
+
+@_kept
+def find_breaks(text: Bytes, places: NDArray[np.intp]) -> int:
+    """Write where line breaks are and return how many; `places` has room for as many as bytes."""
+    found = 0
+    for begin in range(0, len(text), _STRETCH):
+        stretch = text[begin : begin + _STRETCH]
+        some = False
+        for i in range(len(stretch)):
+            some |= stretch[i] == _NEWLINE
+        if some:
+            for i in range(len(stretch)):
+                if stretch[i] == _NEWLINE:
+                    places[found] = begin + i
+                    found += 1
+    return found
+
+
+@_kept
+def join_heads(
+    text: Bytes, starts: NDArray[np.intp], stops: NDArray[np.intp], out: Bytes
+) -> None:
+    """Write these parts of a text one after the other, a line break after each."""
+    place = 0
+    for i in range(len(starts)):
+        for k in range(starts[i], stops[i]):
+            out[place] = text[k]
+            place += 1
+        out[place] = _NEWLINE
+        place += 1
 
 
 @_kept

@@ -5,6 +5,7 @@ Who takes part is private: nothing here prints an id or puts one into a message.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.sources.base import Ids
+from primo.sources.cells import first_cells, tidy
 
 __all__ = ["People", "keys", "read_fam", "read_list_of_people", "read_psam"]
 
@@ -45,7 +47,7 @@ class People:
     def keys(self, *, families: bool) -> Ids:
         """Return what tells people apart: family and individual id, or the latter alone."""
         found = self._keys(families)
-        if len(np.unique(found)) != len(found):
+        if len(set(found.tolist())) != len(found):
             raise InputError(
                 f"{self.where}: some people are there more than once. Individual ids must differ, or, "
                 "where all files have a column FID that is not 0 throughout, pairs of FID and IID"
@@ -88,12 +90,14 @@ def keys(files: Sequence[People]) -> list[Ids]:
 
 def read_fam(path: Path) -> People:
     """Read who is in a PLINK 1 `.fam`: family and individual id are its first two columns."""
-    return _people(path, list(_words(path, at_least=2, most=2)), header=["FID", "IID"])
+    content = _content(path)
+    lines = _two_words(content) or list(_words(path, content, at_least=2))
+    return _people(path, lines, header=["FID", "IID"])
 
 
 def read_psam(path: Path) -> People:
     """Read who is in a PLINK 2 `.psam`, which has a header (`#FID IID`, `#IID`) or is a `.fam`."""
-    lines = list(_words(path, at_least=1))
+    lines = list(_words(path, _content(path), at_least=1))
     header = ["FID", "IID"]
     while lines and lines[0][0].startswith("#"):
         header = [lines[0][0].removeprefix("#"), *lines[0][1:]]
@@ -103,7 +107,7 @@ def read_psam(path: Path) -> People:
 
 def read_list_of_people(path: str | PathLike[str]) -> People:
     """Read a list: `FID IID` or `IID` on each line, with or without a header."""
-    lines = list(_words(Path(path), at_least=1))
+    lines = list(_words(Path(path), _content(Path(path)), at_least=1))
     header = ["FID", "IID"] if lines and len(lines[0]) > 1 else ["IID"]
     if lines and lines[0][0] in ("#FID", "FID", "#IID", "IID"):
         header = [lines[0][0].removeprefix("#"), *lines[0][1:]]
@@ -111,24 +115,40 @@ def read_list_of_people(path: str | PathLike[str]) -> People:
     return _people(Path(path), lines, header=header)
 
 
-def _words(path: Path, *, at_least: int, most: int = -1) -> Iterator[tuple[str, ...]]:
-    """Yield the words of each line that has some, or the first of them, if that is at `most` so many."""
+def _content(path: Path) -> bytes:
+    """Return a file of UTF-8."""
     try:
         content = path.read_bytes()
         content.decode()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        content = None
-    if content is None:  # raised here, so that no trace of the bytes comes along
-        raise InputError(f"{path} is not text (UTF-8)")
+        pass
+    else:
+        return content
+    raise InputError(f"{path} is not text (UTF-8)")  # here, so that no trace of the bytes comes along
+
+
+def _words(path: Path, content: bytes, *, at_least: int) -> Iterator[tuple[str, ...]]:
+    """Yield the words of each line that has some."""
     for line in content.split(b"\n"):
         # As bytes: Unicode knows blanks and line ends that PLINK takes for a part of an id.
-        words = line.split(None, most)
+        words = line.split()
         if words and len(words) < at_least:
             raise InputError(f"{path} has a line with fewer than {at_least} columns")
         if words:
-            yield tuple(map(bytes.decode, words if most < 0 else words[:most]))
+            yield tuple(map(bytes.decode, words))
+
+
+def _two_words(content: bytes) -> list[tuple[str, str]] | None:
+    """Return the first two words of each line, if all lines have as many; much faster than `_words`."""
+    text = tidy(content)
+    cells = text.partition(b"\n")[0].count(b"\t") + 1
+    heads = None if re.search(rb"[\v\f]", text) else first_cells(text, "\t", cells, 2, None)
+    if heads is None:
+        return None
+    words = heads.decode().replace("\n", "\t").split("\t")
+    return list(zip(words[0:-1:2], words[1:-1:2], strict=True))
 
 
 def _people(path: Path, lines: list[tuple[str, ...]], *, header: Sequence[str]) -> People:

@@ -30,11 +30,12 @@ from primo.sources.assembled import (
     piece_rows,
 )
 from primo.sources.base import Ids, Rows
-from primo.sources.cells import Layout, TextPortion, count_rows, doubled, first_cells
+from primo.sources.cells import Layout, TextPortion, count_rows, first_cells, tidy
 from primo.sources.fast import compiled_for
 from primo.sources.ordered import Piece, read_ordered
 from primo.sources.storage import TableColumns, refuse_repeated, table_columns
 from primo.sources.unchanged import Unchanged, remember
+from primo.threads import in_order
 
 __all__ = ["BLANKS", "MISSING", "PLINK_MISSING", "TextFile", "open_text"]
 
@@ -49,7 +50,8 @@ BLANKS = " "
 
 _CHUNK = 2**23  # bytes of text parsed at once
 _MANY = 2**24  # cells, from which compiled parsing saves what it takes to load
-_TAB = 9
+_LARGE = 2**27  # bytes of a file, from which compiled counting of its lines does
+_THREADS = 2  # look through chunks while a third one reads
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -158,12 +160,13 @@ class TextFile:
         if not names:
             return None
         kinds = dict.fromkeys(names, library().string())
-        parts = [
-            to_ids(self._table_of_ids(chunk, text, kinds), self.where)
-            for chunk, text in self.unchanged.during(self._texts(range(len(self.starts) - 1)))
-            if self.starts[chunk] < self.starts[chunk + 1]  # the last may hold blanks alone
-        ]
-        return np.concatenate(parts)
+        chunks = np.flatnonzero(np.diff(self.starts))  # the last may hold blanks alone
+        texts = self.unchanged.during(self._texts(chunks.tolist()))
+
+        def read(placed: tuple[int, bytes]) -> Ids:
+            return to_ids(self._table_of_ids(*placed, kinds), self.where)
+
+        return np.concatenate(list(in_order(read, texts, _THREADS)))
 
     def _portions(
         self, names: Sequence[str], chunks: NDArray[np.intp]
@@ -212,7 +215,8 @@ class TextFile:
     def _text(self, file: IO[bytes], chunk: int) -> bytes:
         start, stop = (int(offset) for offset in self.offsets[chunk : chunk + 2])
         file.seek(start)
-        return _tidy(file.read(stop - start), self.separator)
+        text = file.read(stop - start)
+        return tidy(text) if self.separator == BLANKS else text
 
     def _table(
         self,
@@ -337,21 +341,21 @@ def _scan(
 ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
     """Count rows chunk by chunk, from after the header on."""
 
-    def read() -> bytes:
-        return file.read(_CHUNK) + file.readline()
+    compiled = compiled_for(path.stat().st_size, many=_LARGE)
 
-    starts, offsets = [0], [offset]
-    while chunk := attempt(read, lambda _: _broken(path)):
-        offsets.append(offsets[-1] + len(chunk))
-        starts.append(starts[-1] + count_rows(_tidy(chunk, separator)))
-    return np.array(starts, dtype=np.intp), np.array(offsets, dtype=np.int64)
+    def read() -> tuple[bytes, bytes]:
+        text = file.read(_CHUNK)
+        return text, b"" if text.endswith(b"\n") else file.readline()
 
+    def chunks() -> Iterator[tuple[bytes, bytes]]:
+        while any(chunk := attempt(read, lambda _: _broken(path))):
+            yield chunk
 
-def _tidy(text: bytes, separator: str) -> bytes:
-    """Turn runs of blanks into one tab, and drop those at the ends of lines, in PLINK's files."""
-    if separator != BLANKS:
-        return text
-    text = text.replace(b"\r", b"\t").replace(b" ", b"\t")
-    while doubled(text, _TAB):
-        text = text.replace(b"\t\t", b"\t")
-    return text.replace(b"\t\n", b"\n").replace(b"\n\t", b"\n").strip(b"\t")
+    def count(chunk: tuple[bytes, bytes]) -> tuple[int, int]:
+        # What is left of the last line changes no count, so it is joined only to be tidied.
+        text = tidy(b"".join(chunk)) if separator == BLANKS else chunk[0]
+        return count_rows(text, compiled), sum(map(len, chunk))
+
+    counts = list(in_order(count, chunks(), _THREADS))
+    rows, sizes = zip((0, offset), *counts, strict=True)
+    return np.cumsum(rows, dtype=np.intp), np.cumsum(sizes, dtype=np.int64)
