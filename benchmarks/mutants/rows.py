@@ -127,6 +127,12 @@ CLIPPING = (
         slow=True,  # it is compiled anew
     ),
     Mutant(
+        "sums in float32 are taken for exact beyond its integers",
+        (Patch("signs.py", "_EXACT = 2**24", "_EXACT = 2**26"),),
+        ("tests/test_signs.py::test_sums_end_at_the_integers_of_float32",),
+        needs="numba",
+    ),
+    Mutant(
         "the intercept is left out of the bound",
         (
             Patch(

@@ -1,4 +1,4 @@
-"""The quantiser's passes over a row, fused into one and compiled (needs numba).
+"""The quantiser's passes over a row, fused into one, and counting signs; compiled (needs numba).
 
 A kernel reports the squared length of what it wrote for each row, or infinity where it does not vouch
 for it, and `primo.quantise` decides by that. The proof is short:
@@ -7,6 +7,8 @@ for it, and `primo.quantise` decides by that. The proof is short:
   2**53, no partial sum was larger, so none was rounded, whatever the order: it is the exact length.
 - The integers are the very bits that NumPy writes, because each value takes the same operations, none
   of them contracted or reordered.
+
+Signs (-1, 0, 1) are packed into two bits each: their products are then counted 64 at a time.
 """
 
 from __future__ import annotations
@@ -16,12 +18,15 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from numba.core import types
+from numba.extending import intrinsic
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-__all__ = ["fused", "write_narrow", "write_signs"]
+__all__ = ["fused", "multiply_signs", "write_narrow", "write_signs"]
 
 Matrix = NDArray[np.float64]
+Bits = NDArray[np.uint64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _TYPES = tuple(np.dtype(name) for name in ("float64", "float32", "int8"))
@@ -67,6 +72,16 @@ def write_signs(x: Matrix, unit: int, out: NDArray[np.float32]) -> bool:
     if x.shape != out.shape or not (x.flags.c_contiguous and out.flags.c_contiguous):
         return False
     return bool(_write_signs(x.reshape(-1), float(unit), out.reshape(-1)))
+
+
+def multiply_signs(signs: NDArray[np.float32], scale: float, out: Matrix) -> None:
+    """Write `scale` times SᵀS, of contiguous rows of signs: counted, so exact if `scale` times n is."""
+    m, width = signs.shape
+    if out.shape != (width, width) or not (signs.flags.c_contiguous and out.flags.c_contiguous):
+        raise ValueError("signs or their products are not laid out as they should be")  # a bug
+    some, minus = np.empty((2, width, -(-m // 64)), dtype=np.uint64)
+    _pack_signs(signs, some, minus)
+    _count_products(some, minus, scale, out)
 
 
 def write_narrow(y: Matrix, most: int, out: NDArray[np.float32]) -> int:
@@ -176,6 +191,44 @@ def _write_signs(x: Matrix, unit: float, out: NDArray[np.float32]) -> bool:
         wrong += 0 if sign * unit == value else 1
         out[i] = sign
     return wrong == 0
+
+
+@_kept
+def _pack_signs(signs: NDArray[np.float32], some: Bits, minus: Bits) -> None:
+    m, width = signs.shape
+    nonzero, negative = np.empty(width, np.uint64), np.empty(width, np.uint64)
+    for w in range(some.shape[1]):
+        nonzero[:] = 0
+        negative[:] = 0
+        for i in range(min(64, m - 64 * w)):
+            row, bit = signs[64 * w + i], np.uint64(1) << np.uint64(i)
+            for j in range(width):
+                nonzero[j] |= bit if row[j] != 0.0 else np.uint64(0)
+                negative[j] |= bit if row[j] < 0.0 else np.uint64(0)
+        some[:, w] = nonzero
+        minus[:, w] = negative
+
+
+def _count_bits(_: Any, word: Any) -> Any:
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+_bits_in: Any = intrinsic(_count_bits)
+
+
+@_kept
+def _count_products(some: Bits, minus: Bits, scale: float, out: Matrix) -> None:
+    for j in range(len(some)):
+        for k in range(j + 1):
+            terms, negative = np.uint64(0), np.uint64(0)
+            for w in range(some.shape[1]):
+                both = some[j, w] & some[k, w]
+                terms += _bits_in(both)
+                negative += _bits_in(both & (minus[j, w] ^ minus[k, w]))
+            out[j, k] = out[k, j] = scale * (np.float64(terms) - 2.0 * np.float64(negative))
 
 
 @_kept

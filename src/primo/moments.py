@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.plans import CovarianceOrigin, Plan
 from primo.quantise import kernels_for
-from primo.signs import LONGEST, Signs
+from primo.signs import Signs
 from primo.sources.base import Block, Source
 from primo.threads import blas_threads, in_order
 
@@ -40,8 +40,8 @@ _ENOUGH_ROWS = 2**12  # at which it is small beside the time to multiply
 
 _FEW_ROWS = 2**9  # are not worth being shared out
 
-#: Features, from which float32 pays.
-_WIDE = 128
+#: Features, from which it pays to look whether they are signs times a unit.
+_WIDE = 64
 
 Progress = Callable[[int], None]  # called with the number of rows done since the last call
 
@@ -92,7 +92,7 @@ def fold(
         raise InputError("a sub-sampled plan needs its sample, and only that one")
     workers = workers or min(4, os.cpu_count() or 1)
     rows = block_rows or _block_rows(source.n, plan, workers)
-    rows = min(rows, plan.grid.exact_rows, LONGEST - 1)
+    rows = min(rows, plan.grid.exact_rows)
     kernels = kernels_for(source.n * (plan.width + plan.l))
     accumulators: SimpleQueue[_Accumulator] = SimpleQueue()
     for _ in range(workers):
@@ -173,17 +173,17 @@ class _Accumulator:
         m, shapes = len(block.features), (block.features.shape, block.outcomes.shape)
         if m > self.rows or shapes != ((m, self.plan.d), (m, self.plan.l)):
             raise InputError("a source gave a block of the wrong size")
-        y = self._y[:m]
+        x, y = self._x[:m], self._y[:m]
+        signs = None if self._signs is None else self._signs.of(block.features)
+        if signs is None:
+            self._features(block.features, x)
         self._outcomes(block.outcomes, y)
         covariance, association, outcome = self._products
-        signs = None if self._signs is None else self._signs.of(block.features)
         if self._signs is not None and signs is not None:
             if self._summed:
                 self._signs.covariance(signs if chosen is None else signs[chosen], covariance)
             self._signs.association(signs, y, association)
         else:
-            x = self._x[:m]
-            self._features(block.features, x)
             if self._summed:
                 counted = x if chosen is None else x[chosen]
                 np.matmul(counted.T, counted, out=covariance)

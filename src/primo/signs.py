@@ -1,11 +1,11 @@
-"""Products with features that are -u, 0 or u throughout, in float32: exact, and in half the time.
+"""Products with features that are -u, 0 or u throughout, exact and in less than half the time.
 
-Genotypes and haplotypes cut to one range for all of them are such: u times signs. All sums below are of
-integers, and float32 holds every integer up to 2**24. So a sum is exact, in whatever order it is made,
-if the sizes of its terms add up to no more:
+Genotypes and haplotypes cut to one range for all of them are such: u times signs.
 
-- XᵀX is u² times sums of -1, 0 and 1, over fewer rows than that.
-- XᵀY is u times sums of -y, 0 and y, over as many rows as their sizes allow.
+- XᵀX is u² times sums of -1, 0 and 1, which are counted.
+- XᵀY is u times sums of -y, 0 and y, made in float32, which holds every integer up to 2**24. Over rows
+  whose |y| add up to no more, in every column, no partial sum is larger, in whatever order it is made,
+  so none is rounded.
 
 The products by u and u², and the sums of such sums, are made in float64, as exactly as those of a block.
 """
@@ -13,6 +13,7 @@ The products by u and u², and the sums of such sums, are made in float64, as ex
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -21,14 +22,12 @@ from numpy.typing import NDArray
 
 from primo.quantise import Quantiser
 
-__all__ = ["LONGEST", "Signs"]
+__all__ = ["Signs"]
 
 Matrix = NDArray[np.float64]
 Narrow = NDArray[np.float32]
 
-#: Signs add exactly in float32 over fewer rows than this.
-LONGEST = 2**24
-
+_EXACT = 2**24  # integers up to here in float32
 _STRIPE = 2**8  # rows quantised at a time: they stay in the cache
 _RUN = 2**10  # rows multiplied by their outcomes at a time, at most
 _FEW = 2**6  # rows, below which adding up the products takes longer than float32 saves
@@ -49,7 +48,6 @@ class Signs:
         self._x = np.empty((min(self.rows, _STRIPE), width))
         self._signs = np.empty((self.rows, width), dtype=np.float32)
         self._y = np.empty((min(self.rows, _RUN), self.l), dtype=np.float32)
-        self._counts = np.empty((width, width), dtype=np.float32)
         self._sums = np.empty((width, self.l), dtype=np.float32)
 
     def of(self, rows: NDArray[Any]) -> Narrow | None:
@@ -64,17 +62,16 @@ class Signs:
         return signs
 
     def covariance(self, signs: Narrow, out: Matrix) -> None:
-        """Write XᵀX of fewer than `LONGEST` rows."""
-        np.matmul(signs.T, signs, out=self._counts)
-        np.multiply(self._counts, np.float64(self.unit**2), out=out)
+        """Write XᵀX."""
+        self.kernels.multiply_signs(signs, float(self.unit**2), out)
 
     def association(self, signs: Narrow, y: Matrix, out: Matrix) -> None:
         """Write XᵀY; rows whose outcomes are too large for float32 are multiplied in float64."""
         out.fill(0.0)
-        start = 0
+        start, limit = 0, _EXACT if _float32_is_exact() else 0
         while start < len(signs):
             most = slice(start, start + _RUN)
-            rows = self.kernels.write_narrow(y[most], LONGEST, self._y[: len(y[most])])
+            rows = self.kernels.write_narrow(y[most], limit, self._y[: len(y[most])])
             if rows >= min(_FEW, len(y[most])):
                 np.matmul(signs[start : start + rows].T, self._y[:rows], out=self._sums)
                 np.add(out, self._sums, out=out)
@@ -83,3 +80,11 @@ class Signs:
                 np.add(out, signs[most].T.astype(np.float64) @ y[most], out=out)
                 start += _RUN
         np.multiply(out, np.float64(self.unit), out=out)
+
+
+@cache
+def _float32_is_exact() -> bool:
+    """Whether the BLAS at hand keeps to float32; some can be told to make do with less."""
+    y = np.arange(2**16 - 255, 2**16 + 1, dtype=np.float64)[:, None] * np.ones(64)
+    signs = np.ones((256, 64), dtype=np.float32)
+    return bool((signs.T @ y.astype(np.float32) == y.sum(axis=0)).all())

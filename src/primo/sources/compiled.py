@@ -283,9 +283,7 @@ def find_breaks(text: Bytes, places: NDArray[np.intp]) -> int:
 
 
 @_kept
-def join_heads(
-    text: Bytes, starts: NDArray[np.intp], stops: NDArray[np.intp], out: Bytes
-) -> None:
+def join_heads(text: Bytes, starts: NDArray[np.intp], stops: NDArray[np.intp], out: Bytes) -> None:
     """Write these parts of a text one after the other, a line break after each."""
     place = 0
     for i in range(len(starts)):

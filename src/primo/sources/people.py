@@ -126,7 +126,9 @@ def _content(path: Path) -> bytes:
         pass
     else:
         return content
-    raise InputError(f"{path} is not text (UTF-8)")  # here, so that no trace of the bytes comes along
+    raise InputError(
+        f"{path} is not text (UTF-8)"
+    )  # here, so that no trace of the bytes comes along
 
 
 def _words(path: Path, content: bytes, *, at_least: int) -> Iterator[tuple[str, ...]]:
@@ -140,7 +142,7 @@ def _words(path: Path, content: bytes, *, at_least: int) -> Iterator[tuple[str, 
             yield tuple(map(bytes.decode, words))
 
 
-def _two_words(content: bytes) -> list[tuple[str, str]] | None:
+def _two_words(content: bytes) -> list[tuple[str, ...]] | None:
     """Return the first two words of each line, if all lines have as many; much faster than `_words`."""
     text = tidy(content)
     cells = text.partition(b"\n")[0].count(b"\t") + 1

@@ -340,7 +340,6 @@ def _scan(
     file: IO[bytes], offset: int, separator: str, path: Path
 ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
     """Count rows chunk by chunk, from after the header on."""
-
     compiled = compiled_for(path.stat().st_size, many=_LARGE)
 
     def read() -> tuple[bytes, bytes]:
