@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["blas_threads", "in_order"]
+__all__ = ["ahead", "blas_threads", "in_order"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,6 +28,15 @@ def in_order(
         while pending:
             yield pending.pop(0).result()
             pending.extend(pool.submit(work, item) for item in islice(items, 1))
+
+
+def ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """Yield the items, of which the next is made by a thread of its own while one is used."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(list, islice(items, 1))
+        while item := coming.result():
+            coming = pool.submit(list, islice(items, 1))
+            yield item[0]
 
 
 def blas_threads(limit: int | None) -> Any:

@@ -39,6 +39,7 @@ from primo.sources.ordered import Piece, read_ordered
 from primo.sources.scratch import Scratch
 from primo.sources.storage import TableColumns, refuse_repeated, table_columns
 from primo.sources.unchanged import Unchanged, remember
+from primo.threads import ahead
 
 __all__ = ["GroupedFile", "open_feather", "open_parquet"]
 
@@ -182,7 +183,7 @@ class GroupedFile:
             return ColumnPortion(batch, dtype, self.missing_numbers, compiled)
 
         def pieces(groups: NDArray[np.intp]) -> Iterator[Piece]:
-            portions = self._portions(names, list(map(int, groups)), dtype, turned)
+            portions = ahead(self._portions(names, list(map(int, groups)), dtype, turned))
             return assemble(portions, rows=length, origin=origin, width=len(names), dtype=dtype)
 
         return read_ordered(
