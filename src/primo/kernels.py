@@ -120,24 +120,28 @@ def _plus(a: float, b: float) -> float:
     return a + b
 
 
-@_compiled()
+@_compiled(inline="always")
 def _scale_row(row: Matrix, factor: float, fill: bool, out: Matrix) -> float:
     length = 0.0
     for j in range(len(out)):
-        value = 0.0 if fill and not abs(row[j]) <= _LARGEST else np.trunc(row[j] * factor)
+        value = row[j] * factor
+        if fill:
+            value = value if abs(row[j]) <= _LARGEST else 0.0
+        value = np.trunc(value)
         length = _plus(length, value * value)
         out[j] = value
     return length if length < _FAR**2 else np.inf
 
 
-@_compiled()
+@_compiled(inline="always")
 def _centre_row(
     row: Matrix, centre: Matrix, factor: Matrix, edge: float, fill: bool, out: Matrix
 ) -> float:
     length, reach = 0.0, 0.0
     for j in range(len(out)):
         value = (row[j] - centre[j]) * factor[j]
-        value = 0.0 if fill and not abs(row[j]) <= _LARGEST else value
+        if fill:
+            value = value if abs(row[j]) <= _LARGEST else 0.0
         reach = _plus(reach, abs(value))  # cutting would hide infinity
         value = np.trunc(edge if value > edge else (-edge if value < -edge else value))
         length = _plus(length, value * value)
@@ -145,6 +149,7 @@ def _centre_row(
     return length if reach < _FAR else np.inf  # nor is NaN below it
 
 
+# Whether to fill is asked for each row, not for each value: the loops over values stay short.
 @_kept
 def _scale_rows(
     rows: NDArray[Any],
@@ -158,7 +163,11 @@ def _scale_rows(
 ) -> None:
     for i in range(len(lengths)):
         a, b = i * step, i * out_step
-        lengths[i] = _scale_row(rows[a : a + width], factor, fill, out[b : b + width])
+        row, into = rows[a : a + width], out[b : b + width]
+        if fill:
+            lengths[i] = _scale_row(row, factor, True, into)
+        else:
+            lengths[i] = _scale_row(row, factor, False, into)
 
 
 @_kept
@@ -176,9 +185,11 @@ def _centre_rows(
     width = len(centre)
     for i in range(len(lengths)):
         a, b = i * step, i * out_step
-        lengths[i] = _centre_row(
-            rows[a : a + width], centre, factor, edge, fill, out[b : b + width]
-        )
+        row, into = rows[a : a + width], out[b : b + width]
+        if fill:
+            lengths[i] = _centre_row(row, centre, factor, edge, True, into)
+        else:
+            lengths[i] = _centre_row(row, centre, factor, edge, False, into)
 
 
 @_kept
