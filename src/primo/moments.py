@@ -154,30 +154,57 @@ class _Accumulator:
         kernel = None if self.kernels is None else self.kernels.fused
         self._features = replace(plan.feature_quantiser(), kernel=kernel)
         self._outcomes = replace(plan.outcome_quantiser(), kernel=kernel)
-        self._x = np.empty((self.rows, plan.width))  # takes no memory before it is written
-        self._y = np.empty((self.rows, plan.l))
         self._summed = plan.covariance_origin is CovarianceOrigin.ROWS
         self._signs: Signs | None = None
         unit = self._features.box_end
         if self.kernels and unit and plan.d >= _WIDE:
             self._signs = Signs(self._features, unit, self.rows, plan.l, self.kernels)
+        width, l = plan.width, plan.l
         shapes = (
-            (plan.width, plan.width) if self._summed else (0, 0),
-            (plan.width, plan.l),
-            (plan.l, plan.l) if plan.full_outcome_moments else (plan.l,),
+            (width, width) if self._summed else (0, 0),
+            (width, l),
+            (l, l) if plan.full_outcome_moments else (l,),
         )
-        self._products = [np.empty(shape) for shape in shapes]
         self._totals = [np.zeros(shape, dtype=np.int64) for shape in shapes]
+        # All products of rows with themselves: made at once, by the fastest of all products.
+        every = self._summed and plan.full_outcome_moments and not plan.draws_sample
+        self._at_once = every and self._signs is None
+        if self._at_once:
+            self._rows = np.empty((self.rows, width + l))
+            self._x, self._y = self._rows[:, :width], self._rows[:, width:]
+            self._product = np.empty((width + l, width + l))
+            upper, lower = self._product[:width], self._product[width:]
+            self._products = [upper[:, :width], upper[:, width:], lower[:, width:]]
+        else:  # takes no memory before it is written
+            self._x, self._y = np.empty((self.rows, width)), np.empty((self.rows, l))
+            self._products = [np.empty(shape) for shape in shapes]
 
     def add(self, block: Block, chosen: NDArray[np.bool_] | None) -> int:
         m, shapes = len(block.features), (block.features.shape, block.outcomes.shape)
         if m > self.rows or shapes != ((m, self.plan.d), (m, self.plan.l)):
             raise InputError("a source gave a block of the wrong size")
-        x, y = self._x[:m], self._y[:m]
         signs = None if self._signs is None else self._signs.of(block.features)
         if signs is None:
-            self._features(block.features, x)
-        self._outcomes(block.outcomes, y)
+            self._features(block.features, self._x[:m])
+        self._outcomes(block.outcomes, self._y[:m])
+        if self._at_once:
+            np.matmul(self._rows[:m].T, self._rows[:m], out=self._product)
+        else:
+            self._multiply(self._x[:m], self._y[:m], signs, chosen)
+        for total, product in zip(self._totals, self._products, strict=True):
+            # Every number is an integer below 2**53 already; the cast changes none.
+            np.add(total, product, out=total, dtype=np.int64, casting="unsafe")
+        self.done += m
+        return m
+
+    def _multiply(
+        self,
+        x: Matrix,
+        y: Matrix,
+        signs: NDArray[np.float32] | None,
+        chosen: NDArray[np.bool_] | None,
+    ) -> None:
+        """Write one product after the other; `x` counts where there are no signs."""
         covariance, association, outcome = self._products
         if self._signs is not None and signs is not None:
             if self._summed:
@@ -192,11 +219,6 @@ class _Accumulator:
             np.matmul(y.T, y, out=outcome)
         else:
             np.einsum("ij,ij->j", y, y, out=outcome)
-        for total, product in zip(self._totals, self._products, strict=True):
-            # Every number is an integer below 2**53 already; the cast changes none.
-            np.add(total, product, out=total, dtype=np.int64, casting="unsafe")
-        self.done += m
-        return m
 
     def total(self) -> Moments:
         covariance, association, outcome = self._totals
