@@ -34,7 +34,8 @@ from primo.sources.parquet import open_parquet
 from primo.sources.plink import open_bed
 
 PHENOTYPES = {"Parquet": "pheno.parquet", "text": "pheno.tsv"}
-TARGET = 1.5  # times the slower of bed-reader alone and the bare products
+TARGET = 1.5  # times the slower of bed-reader alone and the bare products, at this size:
+TARGET_SIZE = "n=100000 d=1000 l=500"
 TARGET_MEMORY = 1536  # MB
 
 
@@ -133,7 +134,7 @@ def compare(folder: Path, repeats: int) -> None:
         both = took["bed-reader alone"] + took[f"{kind} alone"]
         print(f"  {kind} phenotypes, from files to the release:")
         for peer in ("bed-reader alone", "bare products", "Ridge"):
-            target = f" (target {TARGET:g})" if peer == slower else ""
+            target = f" (target {TARGET:g} at {TARGET_SIZE})" if peer == slower else ""
             print(f"    {ours / took[peer]:.2f} x {peer}{target}")
         print(f"    {ours / both:.2f} x both files read by their own readers alone")
         print(f"    {ours / (both + took['bare products']):.2f} x readers, then bare products")

@@ -5,10 +5,12 @@ import subprocess
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from experiments.data import SHARED
 from primo.errors import InputError
-from primo.sources import packed
+from primo.sources import packed, people
 from primo.sources.plink import open_bed
 
 bed_reader = pytest.importorskip("bed_reader")
@@ -202,3 +204,25 @@ def test_people_with_the_same_id(tmp_path):
     with pytest.raises(InputError, match="more than once") as caught:
         open_bed(write(tmp_path, values, iid=twice)).labels()
     assert "someone" not in str(caught.value)
+
+
+WORDS = st.text('0pé\u00a0\x1c"', min_size=1, max_size=3)
+LINES = st.lists(WORDS, min_size=3, max_size=3).flatmap(
+    lambda words: st.sampled_from([" ", "\t", " \t", "\v"]).map(lambda blank: blank.join(words))
+)
+
+
+@given(
+    st.lists(st.one_of(LINES, st.text('0p \t\r\v\f"', max_size=6)), max_size=4),
+    st.sampled_from(["\n", "\r\n", " \n", "\n\n"]),
+)
+def test_people_are_the_same_whichever_way_their_words_are_found(lines, end):
+    content = (end.join(lines) + end).encode()
+    found = people._first_two(content)
+    if found is not None:
+        words = [line.split()[:2] for line in content.split(b"\n") if line.split()]
+        assert [word.encode() for word in found] == [word for pair in words for word in pair]
+
+
+def test_people_of_a_usual_file_are_found_the_fast_way():
+    assert people._first_two(b"f1 p1 0 0 1 -9\r\n f2\tp2  0 0 2 -9\n") == ["f1", "p1", "f2", "p2"]

@@ -5,7 +5,6 @@ Who takes part is private: nothing here prints an id or puts one into a message.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -17,8 +16,12 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.sources.base import Ids
 from primo.sources.cells import first_cells, tidy
+from primo.sources.fast import compiled_for
 
 __all__ = ["People", "keys", "read_fam", "read_list_of_people", "read_psam"]
+
+
+_LARGE = 2**27  # bytes, from which compiled loops save what it takes to load them
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -91,8 +94,10 @@ def keys(files: Sequence[People]) -> list[Ids]:
 def read_fam(path: Path) -> People:
     """Read who is in a PLINK 1 `.fam`: family and individual id are its first two columns."""
     content = _content(path)
-    lines = _two_words(content) or list(_words(path, content, at_least=2))
-    return _people(path, lines, header=["FID", "IID"])
+    words = _first_two(content)
+    if words is None:
+        return _people(path, list(_words(path, content, at_least=2)), header=["FID", "IID"])
+    return People(where=path, iid=_ids(words[1::2]), fid=_ids(words[0::2]))
 
 
 def read_psam(path: Path) -> People:
@@ -126,9 +131,8 @@ def _content(path: Path) -> bytes:
         pass
     else:
         return content
-    raise InputError(
-        f"{path} is not text (UTF-8)"
-    )  # here, so that no trace of the bytes comes along
+    # Raised here, so that no trace of the bytes comes along.
+    raise InputError(f"{path} is not text (UTF-8)")
 
 
 def _words(path: Path, content: bytes, *, at_least: int) -> Iterator[tuple[str, ...]]:
@@ -142,15 +146,14 @@ def _words(path: Path, content: bytes, *, at_least: int) -> Iterator[tuple[str, 
             yield tuple(map(bytes.decode, words))
 
 
-def _two_words(content: bytes) -> list[tuple[str, ...]] | None:
-    """Return the first two words of each line, if all lines have as many; much faster than `_words`."""
+def _first_two(content: bytes) -> list[str] | None:
+    """Return the first two words of all lines, if these have equally many; faster than `_words`."""
     text = tidy(content)
     cells = text.partition(b"\n")[0].count(b"\t") + 1
-    heads = None if re.search(rb"[\v\f]", text) else first_cells(text, "\t", cells, 2, None)
-    if heads is None:
+    heads = first_cells(text, "\t", cells, 2, compiled_for(len(text), many=_LARGE))
+    if heads is None or b"\v" in text or b"\f" in text:  # blanks, too
         return None
-    words = heads.decode().replace("\n", "\t").split("\t")
-    return list(zip(words[0:-1:2], words[1:-1:2], strict=True))
+    return heads.decode().replace("\n", "\t").split("\t")[:-1]
 
 
 def _people(path: Path, lines: list[tuple[str, ...]], *, header: Sequence[str]) -> People:
@@ -161,8 +164,10 @@ def _people(path: Path, lines: list[tuple[str, ...]], *, header: Sequence[str]) 
     places = [header.index(name) for name in ("IID", "FID") if name in header]
     if min(map(len, lines)) <= max(places):
         raise InputError(f"{path} has a line that is too short for its ids")
-    # PLINK's words hold no ASCII blanks; others at their ends do not make another person either.
-    iid, *fid = (
-        np.array([line[place].strip() for line in lines], dtype=np.str_) for place in places
-    )
+    iid, *fid = (_ids([line[place] for line in lines]) for place in places)
     return People(where=path, iid=iid, fid=fid[0] if fid else None)
+
+
+def _ids(words: list[str]) -> Ids:
+    # PLINK's words hold no ASCII blanks; others at their ends do not make another person either.
+    return np.array([word.strip() for word in words], dtype=np.str_)

@@ -56,7 +56,7 @@ def _open(path: str | PathLike[str], missing: tuple[str, ...]) -> TableColumns:
 
 
 def _open_columnar(path: Path, missing: tuple[str, ...]) -> TableColumns:
-    """Open the same columns in a Parquet or Arrow file, which is read much faster than text."""
+    """Open the same columns in a Parquet or Arrow file."""
     try:
         return open_table(path, id_column=("FID", "IID"), missing=missing)
     except InputError:
