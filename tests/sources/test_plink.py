@@ -72,8 +72,8 @@ def test_narrow_where_nothing_is_missing(tmp_path):
 
 def test_open_by_prefix_or_file(tmp_path):
     path = write(tmp_path, random_genotypes(10, 3), name="cohort.v2")
-    for given in (path, str(path), f"{path}.bed", f"{path}.bim"):
-        assert open_bed(given).path == tmp_path / "cohort.v2.bed"
+    for name in (path, str(path), f"{path}.bed", f"{path}.bim"):
+        assert open_bed(name).path == tmp_path / "cohort.v2.bed"
 
 
 def test_names_are_made_unique(tmp_path):
