@@ -1,5 +1,7 @@
 """The compiled loops: the same bits and the same refusals as Arrow and NumPy, or they stand aside."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,7 +11,7 @@ from primo.errors import InputError
 from primo.sources import fast, packed, parquet, text
 from primo.sources.arrow import to_floats
 from primo.sources.assembled import ColumnPortion, RowPortion, assemble
-from primo.sources.cells import count_rows, doubled, first_cells
+from primo.sources.cells import _breaks, count_rows, doubled, first_cells
 from primo.sources.parquet import open_feather, open_parquet
 
 pytest.importorskip("numba", reason="the loops need the extra primo-dp[fast]")
@@ -182,6 +184,63 @@ def test_plain_text_never_meets_a_parser(tmp_path, monkeypatch, end):
     np.testing.assert_array_equal(found, values)
 
 
+def read_number(cell):
+    """Return a cell as the loop reads it, or None where it leaves it to Arrow."""
+    letters = np.frombuffer(f"{cell}\n".encode(), dtype=np.uint8)
+    nothing, out = np.zeros(0, dtype=np.int64), np.empty((1, 1))
+    target = np.zeros(1, dtype=np.int64)
+    words = np.zeros(0, dtype=np.uint8)
+    place = compiled.parse_rows(letters, 0, 9, 34, target, words, nothing, np.zeros(0), out)
+    return None if place < 0 else out[0, 0]
+
+
+@st.composite
+def near_the_middle(draw):
+    """Spell numbers about halfway between two neighbouring floats, with up to 18 digits."""
+    low = draw(st.floats(1e-9, 1e17))
+    middle = (Fraction(low) + Fraction(float(np.nextafter(low, np.inf)))) / 2
+    places = draw(st.integers(0, 26))
+    digits = round(middle * 10**places) + draw(st.integers(-1, 1))
+    spelt = str(digits).rjust(places + 1, "0")
+    return f"{spelt[: len(spelt) - places]}.{spelt[len(spelt) - places :]}0"
+
+
+@settings(max_examples=2000, deadline=None)
+@given(
+    st.one_of(
+        st.floats(-1e30, 1e30).map(repr),
+        st.floats(-1e9, 1e9).map(lambda x: f"{x:.15g}"),
+        st.floats(-1e9, 1e9).map(lambda x: f"{x:.17g}"),
+        st.tuples(st.integers(0, 10**18), st.integers(-45, 45)).map(lambda t: f"{t[0]}e{t[1]}"),
+        near_the_middle(),
+    )
+)
+def test_numbers_are_rounded_once(cell):
+    found = read_number(cell)
+    assert found is None or np.array(found).tobytes() == np.array(float(cell)).tobytes()
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "0.000123456789012345",  # what R writes
+        "0.30000000000000004",  # what pandas writes
+        "1.2345678901234567e-07",
+        "-1.2345678901234567e+30",
+        "123456789012345678",
+        "0.00000000000000000000",
+        "9007199254740993e-1",
+    ],
+)
+def test_long_numbers_are_read_without_arrow(cell):
+    assert read_number(cell) == float(cell)
+
+
+@pytest.mark.parametrize("cell", ["9007199254740993", "1234567890123456789", "1e45", "1.", "1e"])
+def test_what_is_too_close_or_too_long_is_left_to_arrow(cell):
+    assert read_number(cell) is None
+
+
 @pytest.mark.parametrize("separator", ["5", ".", "-", "e", "§"])
 def test_odd_separators_are_left_to_arrow(tmp_path, monkeypatch, separator):
     monkeypatch.setattr(text, "compiled_for", lambda *_, **__: compiled)
@@ -209,20 +268,45 @@ def test_ids_are_cut_off_or_left_to_the_parser(body, cells, first):
     assert doubled(raw, 10) == ("\n\n" in body)
 
 
-@given(st.text("a\r\n", max_size=12).filter(lambda body: "\r" not in body.replace("\r\n", "")))
+@given(st.text("a\r\n", max_size=12))
 @pytest.mark.parametrize("loops", [None, compiled])
 def test_empty_lines_are_no_rows(loops, body):
     rows = sum(1 for line in body.encode().splitlines() if line)
     assert count_rows(body.encode(), loops) == rows
 
 
+@MANY_FILES
+@given(
+    st.text("ab,\t \r\n", max_size=40),
+    st.sampled_from([",", "\t", " "]),
+    st.integers(1, 9),
+    st.sampled_from([None, compiled]),
+)
+def test_rows_are_counted_alike_wherever_chunks_end(
+    tmp_path, monkeypatch, body, separator, size, loops
+):
+    monkeypatch.setattr(text, "compiled_for", lambda *_, **__: loops)
+    path = tmp_path / "t.txt"
+    path.write_bytes(body.encode())
+    counts = []
+    for chunk in (size, 2**20):
+        monkeypatch.setattr(text, "_CHUNK", chunk)
+        with path.open("rb") as file:
+            counts.append(text._scan(file, 0, separator, path)[0][-1])
+    assert counts[0] == counts[1]
+    if separator != " ":
+        assert counts[1] == sum(1 for line in body.encode().splitlines() if line)
+
+
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 1000])
 def test_line_breaks_are_found(size):
     letters = np.random.default_rng(size).integers(9, 12, size, dtype=np.uint8)
     breaks = np.flatnonzero(letters == 10)
-    places = np.empty(size, dtype=np.intp)
-    found = compiled.find_breaks(letters, places)
-    np.testing.assert_array_equal(places[:found], breaks)
+    places = np.empty(max(len(breaks), 2), dtype=np.intp)
+    assert compiled.find_breaks(letters, places) == len(breaks)
+    np.testing.assert_array_equal(places[: len(breaks)], breaks)
+    assert compiled.find_breaks(letters, places[:1]) == len(breaks)  # and writes no further
+    np.testing.assert_array_equal(_breaks(letters, compiled), breaks)
 
 
 def test_an_empty_id_is_still_a_row(tmp_path):

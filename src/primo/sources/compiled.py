@@ -34,7 +34,8 @@ _ROWS, _COLUMNS = 16, 64
 
 _STRETCH = 256  # bytes that are asked at once whether there is a line break among them
 
-_NEWLINE, _RETURN, _MINUS, _PLUS, _POINT, _SMALL_E, _LARGE_E = 10, 13, 45, 43, 46, 101, 69
+_NEWLINE, _RETURN, _MINUS, _PLUS, _POINT, _NAUGHT = 10, 13, 45, 43, 46, 48
+_SMALL_E, _LARGE_E = 101, 69
 
 #: Places in a text are unsigned: a signed one is looked at before each use, whether it counts from the
 #: end, and that takes most of the time.
@@ -46,6 +47,7 @@ _MOST = 22
 _POWERS = np.array([float(10**k) for k in range(_MOST + 1)])
 _EXACT = 2**53  # integers up to here, too
 _DIGITS = 18  # fit into 63 bits
+_SPLIT = 2.0**27 + 1  # cuts a float64 into halves whose products are exact
 
 
 def _compiled(**options: Any) -> Callable[[Function], Function]:
@@ -152,8 +154,50 @@ def _number(text: Bytes, start: Any) -> tuple[float, Any]:
 
 
 @_compiled()
-def _number_with_exponent(text: Bytes, start: Any) -> tuple[float, Any]:
-    """Return the same for a number with exponent; apart, because together they take thrice as long."""
+def _product(a: float, b: float) -> tuple[float, float]:
+    """Return a product and what rounding took from it (Dekker 1971)."""
+    product = a * b
+    high_a, high_b = _SPLIT * a, _SPLIT * b
+    high_a, high_b = high_a - (high_a - a), high_b - (high_b - b)
+    low_a, low_b = a - high_a, b - high_b
+    return product, ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
+
+
+@_compiled()
+def _rounded(mantissa: Any, power: Any) -> float:
+    """Return mantissa·10**power rounded once, or NaN where that is too close to call.
+
+    Digits beyond 2**53, and products and quotients, are rounded on the way; `rest` is what they lost, to
+    within a part in 2**102 of the whole. If both ends of a wider range round to one number, so does
+    what lies between them.
+    """
+    value: Any = np.float64(mantissa)
+    if mantissa <= _EXACT and abs(power) <= _MOST:
+        return float(value / _POWERS[-power] if power < 0 else value * _POWERS[power])
+    rest = np.float64(mantissa - np.int64(value))
+    while power != 0:
+        step = max(-_MOST, min(power, _MOST))
+        scale = _POWERS[abs(step)]
+        if step < 0:
+            quotient = value / scale
+            product, error = _product(quotient, scale)
+            # The remainder of a rounded quotient is always a float64.
+            value, rest = quotient, (((value - product) - error) + rest) / scale
+        else:
+            value, error = _product(value, scale)
+            rest = error + rest * scale
+        power -= step
+    doubt = abs(value) * 2.0**-100
+    low, up = value + (rest - doubt), value + (rest + doubt)
+    return low if low == up else np.nan
+
+
+@_compiled()
+def _long_number(text: Bytes, start: Any) -> tuple[float, Any]:
+    """Return the same for a number with exponent, or with 16 to 18 digits, zeros in front not counted.
+
+    It is apart because in one function the two take thrice as long.
+    """
     place = start
     negative = text[place] == _MINUS
     if negative:
@@ -163,25 +207,33 @@ def _number_with_exponent(text: Bytes, start: Any) -> tuple[float, Any]:
     digits, power = np.int64(place - first), _ZERO
     if text[place] == _POINT:
         place += _ONE
-        first = place
+        begin = place
         mantissa, place = _digits(text, place, mantissa)
-        power = -np.int64(place - first)
+        power = -np.int64(place - begin)
         digits -= power
+        if power == 0:
+            return np.nan, start
+    while digits > _DIGITS and (text[first] == _NAUGHT or text[first] == _POINT):
+        digits -= text[first] == _NAUGHT
+        first += _ONE
+    if digits == 0 or digits > _DIGITS:
+        return np.nan, start
     letter = text[place]
-    some = digits > 0 and place != first  # and a point is not the last
-    if not some or digits > _DIGITS or mantissa > _EXACT or letter not in (_SMALL_E, _LARGE_E):
-        return np.nan, start
-    place += _ONE
-    minus = text[place] == _MINUS
-    if minus or text[place] == _PLUS:
+    if letter in (_SMALL_E, _LARGE_E):
         place += _ONE
-    first = place
-    exponent, place = _digits(text, place, _ZERO)
-    power += -exponent if minus else exponent
-    if not 0 < np.int64(place - first) < 4 or abs(power) > _MOST:
+        minus = text[place] == _MINUS
+        if minus or text[place] == _PLUS:
+            place += _ONE
+        begin = place
+        exponent, place = _digits(text, place, _ZERO)
+        power += -exponent if minus else exponent
+        if not 0 < np.int64(place - begin) < 4:
+            return np.nan, start
+    if abs(power) > 2 * _MOST:
         return np.nan, start
-    value = np.float64(mantissa)
-    value = value / _POWERS[-power] if power < 0 else value * _POWERS[power]
+    value = _rounded(mantissa, power)
+    if np.isnan(value):
+        return np.nan, start
     return -value if negative else value, place
 
 
@@ -247,7 +299,7 @@ def parse_rows(
             value, after = _number(text, start) if j >= 0 else (np.nan, start)
             if after == start or text[after] != separator or c == last:
                 if after == start and j >= 0:
-                    value, after = _number_with_exponent(text, start)
+                    value, after = _long_number(text, start)
                 place = _end(text, after, separator, quote)
                 # An empty line is no row, so it is none with an empty cell either.
                 empty = last == 0 and text[start] in (_NEWLINE, _RETURN)
@@ -267,7 +319,7 @@ def parse_rows(
 
 @_kept
 def find_breaks(text: Bytes, places: NDArray[np.intp]) -> int:
-    """Write where line breaks are and return how many; `places` has room for as many as bytes."""
+    """Write where line breaks are, as many as `places` has room for, and return how many there are."""
     found = 0
     for begin in range(0, len(text), _STRETCH):
         stretch = text[begin : begin + _STRETCH]
@@ -277,7 +329,8 @@ def find_breaks(text: Bytes, places: NDArray[np.intp]) -> int:
         if some:
             for i in range(len(stretch)):
                 if stretch[i] == _NEWLINE:
-                    places[found] = begin + i
+                    if found < len(places):
+                        places[found] = begin + i
                     found += 1
     return found
 
