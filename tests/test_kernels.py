@@ -176,6 +176,9 @@ def test_only_many_numbers_load_it(monkeypatch):
     monkeypatch.setattr(module, "_counted", type(module._counted)())
     assert module.kernels_for(module._MANY - 1) is None
     assert module.kernels_for(1) is kernels
+    with monkeypatch.context() as patch:
+        patch.setattr("numba.config.DISABLE_JIT", True)
+        assert module._load_kernels.__wrapped__() is None
     monkeypatch.setitem(sys.modules, "primo.kernels", None)
     assert module._load_kernels.__wrapped__() is None
 

@@ -190,6 +190,8 @@ def kernels_for(numbers: int) -> ModuleType | None:
 @cache
 def _load_kernels() -> ModuleType | None:
     try:
+        if import_module("numba").config.DISABLE_JIT:  # the loops work compiled only
+            return None
         return import_module("primo.kernels")
     except ImportError:  # no numba, or one that does not go with this NumPy
         return None

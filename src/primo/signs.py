@@ -12,6 +12,7 @@ The products by u and u², and the sums of such sums, are made in float64, as ex
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -83,8 +84,18 @@ class Signs:
 
 
 @cache
-def _float32_is_exact() -> bool:
-    """Whether the BLAS at hand keeps to float32; some can be told to make do with less."""
-    y = np.arange(2**16 - 255, 2**16 + 1, dtype=np.float64)[:, None] * np.ones(64)
-    signs = np.ones((256, 64), dtype=np.float32)
-    return bool((signs.T @ y.astype(np.float32) == y.sum(axis=0)).all())
+def _float32_is_exact(multiply: Callable[..., Any] = np.matmul) -> bool:
+    """Whether the BLAS at hand keeps to float32; some can be told to make do with less.
+
+    Integers of 24 bits, each taken alone, and a sum that needs as many.
+    """
+    each = np.float32(_EXACT - 1) - 2 * np.arange(64, dtype=np.float32)
+    many = np.full(256, 2**16 - 1, dtype=np.float32)
+    many[0] += 1
+    for l in (1, 64):  # a vector is multiplied by other means than a matrix
+        for signs, y in ((np.eye(64), each), (np.ones((256, 64)), many)):
+            outcomes = np.repeat(y[:, None], l, axis=1)
+            exact = signs.T @ outcomes.astype(np.float64)
+            if not np.array_equal(multiply(signs.astype(np.float32).T, outcomes), exact):
+                return False
+    return True

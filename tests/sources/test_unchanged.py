@@ -124,7 +124,18 @@ def test_a_file_written_anew_is_refused(tmp_path, store):
     assert len(np.vstack(list(columns.blocks(range(N), 7)))) == N
 
 
-@pytest.mark.parametrize("store", [text, parquet, npy, bed])
+@pytest.mark.parametrize("store", STORES)
+def test_a_block_is_no_view_of_the_file(tmp_path, store):
+    """It is used by another thread, perhaps after the walk has ended and the file was checked."""
+    columns, files = store(tmp_path)
+    block = next(columns.blocks(range(N), N))
+    for file in files:
+        with file.open("r+b") as stream:
+            stream.write(bytes(file.stat().st_size))
+    np.testing.assert_array_equal(block, VALUES)
+
+
+@pytest.mark.parametrize("store", STORES)
 def test_a_change_in_the_middle_of_a_walk_shows_at_its_end(tmp_path, store):
     columns, files = store(tmp_path)
     walk = columns.blocks(range(N), 30)

@@ -145,8 +145,12 @@ def _breaks(letters: NDArray[np.uint8], compiled: ModuleType | None) -> NDArray[
     """Return where lines end."""
     if compiled is None:
         return np.flatnonzero(letters == _NEWLINE)
-    places = np.empty(len(letters), dtype=np.intp)  # takes no memory where it is not written
-    return places[: compiled.find_breaks(letters, places)].copy()
+    places = np.empty(len(letters) // 64 + 1, dtype=np.intp)
+    found = compiled.find_breaks(letters, places)
+    if found > len(places):  # short lines
+        places = np.empty(found, dtype=np.intp)
+        compiled.find_breaks(letters, places)
+    return places[:found]
 
 
 def _find_stops(
@@ -167,13 +171,21 @@ def _find_stops(
 
 
 def count_rows(text: bytes, compiled: ModuleType | None) -> int:
-    """Count lines that are not empty, as Arrow does."""
+    """Count lines that are not empty, as Arrow does, for which a carriage return alone ends one, too."""
     letters = np.frombuffer(text, dtype=np.uint8)
     breaks = _breaks(letters, compiled)
-    after = letters[breaks[breaks < len(letters) - 1] + 1]
-    if text[:1] in b"\r\n" or np.isin(after, (_NEWLINE, _RETURN)).any():
+    odd = text[:1] in b"\r\n" or bool(np.isin(_after(letters, breaks), (_NEWLINE, _RETURN)).any())
+    if not odd and b"\r" in text:
+        returns = np.flatnonzero(letters == _RETURN)
+        odd = bool((_after(letters, returns) != _NEWLINE).any()) or text.endswith(b"\r")
+    if odd:
         return sum(1 for line in text.splitlines() if line)
     return len(breaks) + (not text.endswith(b"\n"))
+
+
+def _after(letters: NDArray[np.uint8], places: NDArray[np.intp]) -> NDArray[np.uint8]:
+    """Return the letters after some places, except after the last of all."""
+    return letters[places[places < len(letters) - 1] + 1]
 
 
 def tidy(text: bytes) -> bytes:

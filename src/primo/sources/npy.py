@@ -33,8 +33,8 @@ __all__ = ["NpyColumns", "open_npy"]
 class NpyColumns:
     """A table (rows, columns) in a `.npy` file; `open_npy` makes it.
 
-    Cost: nothing is copied of a file in C order that is read in stored order. Pages leave memory with
-    the blocks that they belong to, so the file may be larger than the memory.
+    Cost: one copy. Pages leave memory once their block is copied, so the file may be larger than that.
+    Were blocks views of the file, it could be changed after the last check and before they are used.
     """
 
     path: Path
@@ -85,7 +85,7 @@ class NpyColumns:
         return len(self.names) * self.dtype.itemsize
 
     def _mapped(self, part: range) -> NDArray[Any]:
-        """Return neighbouring rows as a view of a map of their own, which the system reads ahead."""
+        """Return a copy of neighbouring rows, from a map of their own, which the system reads ahead."""
         first = self.offset + part[0] * self._row_bytes
         page = first - first % mmap.ALLOCATIONGRANULARITY
         size = first - page + len(part) * self._row_bytes
@@ -97,7 +97,7 @@ class NpyColumns:
         if hasattr(mmap, "MADV_WILLNEED"):
             pages.madvise(mmap.MADV_WILLNEED)
         shape = (len(part), len(self.names))
-        return plain(np.ndarray(shape, self.dtype, buffer=pages, offset=first - page))
+        return plain(np.array(np.ndarray(shape, self.dtype, buffer=pages, offset=first - page)))
 
     def _picked(self, rows: Any) -> NDArray[Any]:
         """Return a copy of any rows; the map that they were picked from is closed again."""

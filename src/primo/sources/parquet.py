@@ -184,7 +184,10 @@ class GroupedFile:
 
         def pieces(groups: NDArray[np.intp]) -> Iterator[Piece]:
             portions = ahead(self._portions(names, list(map(int, groups)), dtype, turned))
-            return assemble(portions, rows=length, origin=origin, width=len(names), dtype=dtype)
+            made = assemble(portions, rows=length, origin=origin, width=len(names), dtype=dtype)
+            return self.unchanged.during(
+                made
+            )  # a portion may be a view of the file until it is written
 
         return read_ordered(
             pieces,
@@ -300,7 +303,7 @@ def _open_packed(path: Path, _: Sequence[str], __: bool) -> AbstractContextManag
 
 def _mapped_batches(path: Path, names: Sequence[str], group: int) -> Iterator[Any]:
     pa = library()
-    with pa.memory_map(str(path)) as file:  # and unmapped before the next group
+    with pa.memory_map(str(path)) as file:  # and unmapped after the last of its batches
         yield _sound(pa.ipc.open_file(file).get_batch(group).select(list(names)))
 
 

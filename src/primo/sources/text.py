@@ -1,7 +1,7 @@
 """Text tables: comma, tab or blank separated, plain or gzipped.
 
 A file is cut into chunks of whole lines when it is opened (a pass that counts lines). A chunk is
-parsed by itself, by Arrow, so that memory is a chunk, a walk may begin in the middle, and workers can
+parsed by itself, so that memory is a few chunks, a walk may begin in the middle, and workers can
 share a file. In a gzipped file the lines before still have to be unpacked.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -227,7 +228,15 @@ class TextFile:
     ) -> Any:
         """Parse some columns of a chunk, of which all cells are there or those of the `header`."""
         parse = partial(self._parsed, text, kinds, header or self.header)
-        table = attempt(parse, self._explain)
+
+        def explain(message: str) -> InputError:
+            try:  # of several cells that are wrong, threads come to another one each time
+                parse(threads=False)
+            except library().ArrowInvalid as error:
+                message = str(error)
+            return self._explain(message)
+
+        table = attempt(parse, explain)
         if len(table) != self.starts[chunk + 1] - self.starts[chunk]:
             raise InputError(
                 f"the rows of {self.path} are not its lines: a quoted cell holds a line break, "
@@ -240,12 +249,16 @@ class TextFile:
         """What is between the cells once the text is tidy."""
         return "\t" if self.separator == BLANKS else self.separator
 
-    def _parsed(self, text: bytes, kinds: dict[str, Any], header: Sequence[str]) -> Any:
+    def _parsed(
+        self, text: bytes, kinds: dict[str, Any], header: Sequence[str], threads: bool = True
+    ) -> Any:
         pa, reader = library(), library("pyarrow.csv")
         return reader.read_csv(
             pa.BufferReader(text),
             # One block: a row may be as long as it likes.
-            read_options=reader.ReadOptions(column_names=header, block_size=len(text) + 1),
+            read_options=reader.ReadOptions(
+                column_names=header, block_size=len(text) + 1, use_threads=threads
+            ),
             parse_options=reader.ParseOptions(
                 delimiter=self._delimiter, quote_char=False if self.separator == BLANKS else '"'
             ),
@@ -340,20 +353,22 @@ def _scan(
     file: IO[bytes], offset: int, separator: str, path: Path
 ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
     """Count rows chunk by chunk, from after the header on."""
-    compiled = compiled_for(path.stat().st_size, many=_LARGE)
+    compiled = compiled_for(os.fstat(file.fileno()).st_size, many=_LARGE)
 
     def read() -> tuple[bytes, bytes]:
-        text = file.read(_CHUNK)
-        return text, b"" if text.endswith(b"\n") else file.readline()
+        return file.read(_CHUNK), file.readline()
 
     def chunks() -> Iterator[tuple[bytes, bytes]]:
         while any(chunk := attempt(read, lambda _: _broken(path))):
             yield chunk
 
     def count(chunk: tuple[bytes, bytes]) -> tuple[int, int]:
-        # What is left of the last line changes no count, so it is joined only to be tidied.
-        text = tidy(b"".join(chunk)) if separator == BLANKS else chunk[0]
-        return count_rows(text, compiled), sum(map(len, chunk))
+        text, rest = chunk
+        size = len(text) + len(rest)
+        # The rest of a line that has begun changes no count, and joining takes as long as counting.
+        if separator == BLANKS or text.endswith((b"\n", b"\r")) or b"\r" in rest or not text:
+            text += rest
+        return count_rows(tidy(text) if separator == BLANKS else text, compiled), size
 
     counts = list(in_order(count, chunks(), _THREADS))
     rows, sizes = zip((0, offset), *counts, strict=True)
