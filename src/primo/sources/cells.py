@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.sources.assembled import Portion
-
-__all__ = ["Layout", "TextPortion", "count_rows", "doubled", "first_cells", "tidy"]
+__all__ = ["Layout", "count_rows", "doubled", "first_cells", "parse_plain", "tidy"]
 
 _TAB, _NEWLINE, _RETURN = 9, 10, 13
 _SEPARATORS = "\t ,;:|"  # can be no part of a number
@@ -55,61 +52,28 @@ class Layout:
         )
 
 
-class TextPortion:
-    """The rows of a chunk, as numbers while its cells are plain, and by way of Arrow otherwise.
+def parse_plain(
+    text: bytes, rows: int, layout: Layout, compiled: ModuleType
+) -> NDArray[np.float64] | None:
+    """Return a chunk that should have so many rows as numbers, or None if not all its cells are plain.
 
     What a cell means is Arrow's to say, and what is wrong with one. Of plain numbers, known words for
     missing ones and the right number of cells it says nothing else than the loop.
     """
-
-    def __init__(
-        self,
-        text: bytes,
-        rows: int,
-        layout: Layout,
-        compiled: ModuleType,
-        otherwise: Callable[[], Portion],
-    ) -> None:
-        """Take a chunk that should have so many rows; `otherwise` parses all of it another way."""
-        ended = text if text.endswith(b"\n") else text + b"\n"
-        self._text, self._rows = np.frombuffer(ended, dtype=np.uint8), rows
-        self._layout, self._compiled, self._otherwise = layout, compiled, otherwise
-        self._row = self._place = 0
-        self._parsed: Portion | None = None
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return self._rows
-
-    def __repr__(self) -> str:
-        """Say how many rows there are, and nothing of them."""
-        return f"<TextPortion rows={len(self)} (private)>"
-
-    def write(self, start: int, out: NDArray[Any]) -> None:
-        """Write the rows from `start` on, as many as `out` has."""
-        if self._parsed is None and not self._read(start, out):
-            self._parsed = self._otherwise()
-        if self._parsed is not None:
-            self._parsed.write(start, out)
-
-    def _read(self, start: int, out: NDArray[Any]) -> bool:
-        """Read lines, and say whether they are rows and, after the last of them, nothing is left."""
-        this, stop = self._layout, start + len(out)
-        if start != self._row or stop > self._rows:
-            return False
-        self._place = self._compiled.parse_rows(
-            self._text,
-            self._place,
-            this.separator,
-            this.quote,
-            this.target,
-            this.words,
-            this.ends,
-            this.missing,
-            out,
-        )
-        self._row = stop
-        return self._place >= 0 and (stop < self._rows or self._place == len(self._text))
+    ended = text if text.endswith(b"\n") else text + b"\n"
+    out = np.empty((rows, int(layout.target.max()) + 1))
+    stop = compiled.parse_rows(
+        np.frombuffer(ended, dtype=np.uint8),
+        0,
+        layout.separator,
+        layout.quote,
+        layout.target,
+        layout.words,
+        layout.ends,
+        layout.missing,
+        out,
+    )
+    return out if stop == len(ended) else None
 
 
 def first_cells(

@@ -26,12 +26,13 @@ from primo.sources.arrow import attempt, existing_file, library, to_ids
 from primo.sources.assembled import (
     ColumnPortion,
     Portion,
+    RowPortion,
     assemble,
     missing_in_store,
     piece_rows,
 )
 from primo.sources.base import Ids, Rows
-from primo.sources.cells import Layout, TextPortion, count_rows, first_cells, tidy
+from primo.sources.cells import Layout, count_rows, first_cells, parse_plain, tidy
 from primo.sources.fast import compiled_for
 from primo.sources.ordered import Piece, read_ordered
 from primo.sources.storage import TableColumns, refuse_repeated, table_columns
@@ -184,17 +185,18 @@ class TextFile:
             missing=self.missing_numbers,
         )
 
-        def by_arrow(chunk: int, text: bytes) -> Portion:
-            batch = self._table(chunk, text, kinds).combine_chunks().to_batches()[0]
-            return ColumnPortion(batch, np.dtype(np.float64), self.missing_numbers, compiled)
-
-        for chunk, text in self._texts(map(int, chunks)):
+        def read(placed: tuple[int, bytes]) -> tuple[int, Portion]:
+            chunk, text = placed
             first, stop = (int(row) for row in self.starts[chunk : chunk + 2])
-            otherwise = partial(by_arrow, chunk, text)
-            if compiled is None or layout is None:
-                yield first, otherwise()
-            else:
-                yield first, TextPortion(text, stop - first, layout, compiled, otherwise)
+            if compiled is not None and layout is not None:
+                rows = parse_plain(text, stop - first, layout, compiled)
+                if rows is not None:
+                    return first, RowPortion(rows)
+            batch = self._table(chunk, text, kinds).combine_chunks().to_batches()[0]
+            dtype = np.dtype(np.float64)
+            return first, ColumnPortion(batch, dtype, self.missing_numbers, compiled)
+
+        return in_order(read, self._texts(map(int, chunks)), _THREADS)
 
     def _table_of_ids(self, chunk: int, text: bytes, kinds: dict[str, Any]) -> Any:
         """Return the ids, which usually stand at the start of a line: the rest need not be parsed."""
@@ -232,7 +234,7 @@ class TextFile:
         def explain(message: str) -> InputError:
             try:  # of several cells that are wrong, threads come to another one each time
                 parse(threads=False)
-            except library().ArrowInvalid as error:
+            except (library().ArrowException, ValueError) as error:
                 message = str(error)
             return self._explain(message)
 
