@@ -190,7 +190,7 @@ def read_number(cell):
     nothing, out = np.zeros(0, dtype=np.int64), np.empty((1, 1))
     target = np.zeros(1, dtype=np.int64)
     words = np.zeros(0, dtype=np.uint8)
-    place = compiled.parse_rows(letters, 0, 9, 34, target, words, nothing, np.zeros(0), out)
+    place = compiled.parse_rows(letters, 9, 34, target, words, nothing, np.zeros(0), out)
     return None if place < 0 else out[0, 0]
 
 

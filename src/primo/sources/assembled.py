@@ -38,7 +38,7 @@ class Portion(Protocol):
         ...
 
     def write(self, start: int, out: NDArray[Any]) -> None:
-        """Write the rows from `start` on, as many as `out` has; called front to back."""
+        """Write the rows from `start` on, as many as `out` has."""
         ...
 
 

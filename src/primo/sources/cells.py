@@ -64,7 +64,6 @@ def parse_plain(
     out = np.empty((rows, int(layout.target.max()) + 1))
     stop = compiled.parse_rows(
         np.frombuffer(ended, dtype=np.uint8),
-        0,
         layout.separator,
         layout.quote,
         layout.target,

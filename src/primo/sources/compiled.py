@@ -274,7 +274,6 @@ def _or_nan(value: float, missing: NDArray[np.float64]) -> float:
 @_kept
 def parse_rows(
     text: Bytes,
-    begin: int,
     separator: int,
     quote: int,
     target: NDArray[np.int64],
@@ -283,14 +282,14 @@ def parse_rows(
     missing: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> Any:
-    """Write as many lines of text, from `begin` on, as `out` has rows; return the place after them.
+    """Write as many lines of text as `out` has rows; return the place after them.
 
     Cell c of a line goes to the column `target[c]`, or nowhere if that is negative. Cells that are one
     of the `words`, and numbers that equal one that is `missing`, are NaN. Returns -1 where a line has
     another number of cells, or a cell is neither, is not plain or has a `quote` (negative: none is
     special). `text` ends with a line break.
     """
-    last, place = len(target) - 1, np.uint64(begin)
+    last, place = len(target) - 1, np.uint64(0)
     for i in range(len(out)):
         if place >= len(text):
             return -1
