@@ -39,7 +39,7 @@ TARGET_SIZE = "n=100000 d=1000 l=500"
 TARGET_MEMORY = 1536  # MB
 
 
-def write_cohort(folder: Path, n: int, d: int, l: int, missing: float) -> None:
+def write_cohort(folder: Path, n: int, d: int, l: int, missing: float, decimals: int) -> None:
     """Write `cohort.bed/.bim/.fam` and the same phenotypes twice, in bounded memory."""
     import polars as pl
 
@@ -61,7 +61,7 @@ def write_cohort(folder: Path, n: int, d: int, l: int, missing: float) -> None:
         {"FID": np.zeros(n, dtype=np.int64), "IID": [f"p{i}" for i in range(n)]}
         | {f"y{j}": rng.standard_normal(n, dtype=np.float32).astype(np.float64) for j in range(l)}
     )
-    table.write_csv(folder / PHENOTYPES["text"], separator="\t", float_precision=5)
+    table.write_csv(folder / PHENOTYPES["text"], separator="\t", float_precision=decimals)
     parquet = folder / PHENOTYPES["Parquet"]
     table.write_parquet(parquet, row_group_size=8192, compression="snappy")
 
@@ -157,6 +157,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--d", type=int, default=500)
     parser.add_argument("--l", type=int, default=200)
     parser.add_argument("--missing", type=float, default=0.001, help="share of missing genotypes")
+    parser.add_argument("--decimals", type=int, default=5, help="of phenotypes in text")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--folder", type=Path, help="keep the files here, and use them again")
     parser.add_argument("--memory", choices=PHENOTYPES, help=argparse.SUPPRESS)
@@ -168,7 +169,7 @@ def main(arguments: list[str] | None = None) -> None:
         folder = given.folder or Path(temporary)
         if not (folder / PHENOTYPES["Parquet"]).exists():
             folder.mkdir(parents=True, exist_ok=True)
-            write_cohort(folder, given.n, given.d, given.l, given.missing)
+            write_cohort(folder, given.n, given.d, given.l, given.missing, given.decimals)
         print(f"files: n={given.n} d={given.d} l={given.l}", flush=True)
         compare(folder, given.repeats)
         for kind in PHENOTYPES:
