@@ -87,15 +87,21 @@ def test_as_many_rows_are_narrow_as_add_up_exactly(size, rows):
     assert kernels.write_narrow(np.asfortranarray(y), 2**30, out) == 0
 
 
-@pytest.mark.parametrize("bits", [8, 11, 16, 23])  # bfloat16, TF32, two bfloat16
+@pytest.mark.parametrize("bits", [8, 11, 16, 23])  # bfloat16, TF32, two bfloat16 at once
 def test_a_blas_that_rounds_its_numbers_is_found_out(bits):
     def rounded(a):
         digits, power = np.frexp(a)
         return np.ldexp(np.rint(digits * 2.0**bits), power - bits).astype(np.float32)
 
+    def split(a, b):
+        first = rounded(b)
+        second = rounded(b - first)
+        return a @ first + a @ second
+
     assert module._float32_is_exact()
     assert not module._float32_is_exact(lambda a, b: rounded(a) @ rounded(b))
     assert not module._float32_is_exact(lambda a, b: rounded(a @ b))
+    assert bits > 11 or not module._float32_is_exact(split)
 
 
 def test_a_blas_that_rounds_is_not_asked(monkeypatch):

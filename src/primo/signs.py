@@ -87,15 +87,16 @@ class Signs:
 def _float32_is_exact(multiply: Callable[..., Any] = np.matmul) -> bool:
     """Whether the BLAS at hand keeps to float32; some can be told to make do with less.
 
-    Integers of 24 bits, each taken alone, and a sum that needs as many.
+    Integers of 24 bits, each taken alone, and sums of one such and many ones. They are arbitrary, and
+    no power of two is near: the sum of two or three shorter numbers would do for those.
     """
-    each = np.float32(_EXACT - 1) - 2 * np.arange(64, dtype=np.float32)
-    many = np.full(256, 2**16 - 1, dtype=np.float32)
-    many[0] += 1
+    each = np.random.default_rng(0).integers(2**22, 2**23, _RUN) * 2.0 + 1
+    many = np.ones(_RUN)
+    many[0] = _EXACT - _RUN + 1
     for l in (1, 64):  # a vector is multiplied by other means than a matrix
-        for signs, y in ((np.eye(64), each), (np.ones((256, 64)), many)):
+        for signs, y in ((np.eye(_RUN)[:, :64], each), (np.ones((_RUN, 64)), many)):
             outcomes = np.repeat(y[:, None], l, axis=1)
-            exact = signs.T @ outcomes.astype(np.float64)
-            if not np.array_equal(multiply(signs.astype(np.float32).T, outcomes), exact):
+            found = multiply(signs.astype(np.float32).T, outcomes.astype(np.float32))
+            if not np.array_equal(found, signs.T @ outcomes):
                 return False
     return True

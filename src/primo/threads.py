@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import islice
@@ -16,6 +16,11 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+# A walk that is given up may be ended by the garbage collector, in the middle of anything, also of
+# starting a thread. Waiting for threads there can wait for ever, so neither of these does: what is under
+# way ends by itself and is forgotten.
+
+
 def in_order(
     work: Callable[[Item], Result], items: Iterator[Item], workers: int
 ) -> Iterator[Result]:
@@ -23,20 +28,28 @@ def in_order(
 
     Items are made by the calling thread while the workers work, also where there is only one.
     """
-    with ThreadPoolExecutor(workers) as pool:
+    pool = ThreadPoolExecutor(workers)
+    try:
         pending = [pool.submit(work, item) for item in islice(items, 2 * workers)]
         while pending:
             yield pending.pop(0).result()
             pending.extend(pool.submit(work, item) for item in islice(items, 1))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        if isinstance(items, Generator):
+            items.close()  # now, and not whenever the trace of an error is forgotten
 
 
 def ahead(items: Iterator[Item]) -> Iterator[Item]:
     """Yield the items, of which the next is made by a thread of its own while one is used."""
-    with ThreadPoolExecutor(1) as pool:
+    pool = ThreadPoolExecutor(1)
+    try:
         coming = pool.submit(list, islice(items, 1))
         while item := coming.result():
             coming = pool.submit(list, islice(items, 1))
             yield item[0]
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def blas_threads(limit: int | None) -> Any:

@@ -1,5 +1,6 @@
 """Cohorts: joining files, lists, public frequencies, and what is refused."""
 
+import gzip
 import shutil
 import subprocess
 
@@ -330,11 +331,43 @@ def test_broken_phenotype_files(folder):
         ("", "is empty"),
         ("FID IID\nf0 someone0\n", "ids and nothing else"),
         ("FID IID y\nf0 someone0 1\nf0 someone0 2\n", "more than once"),
+        ("FID,IID,y\nf0,someone0,1\n", "as it is cut"),
+        ("FID;IID;y\nf0;someone0;1\n", "as it is cut"),
+        ("fid iid y\nf0 someone0 1\n", "in capitals"),
+        ('"FID" "IID" "y"\n"1" "f0" "someone0" 1\n', "row.names"),  # R's default
     ):
         (folder / "t.txt").write_text(text)
         with pytest.raises(InputError, match=message) as caught:
             cohort(pheno="t.txt")
         assert "someone0" not in str(caught.value)
+
+
+def test_what_r_writes_and_gzip_by_any_name(folder):
+    expected = rows(cohort().source)
+    text = (folder / "traits.txt").read_text()
+    quoted = "".join(
+        " ".join(
+            word if word.lstrip("-").isdigit() or word == "NA" else f'"{word}"' for word in line
+        )
+        + "\n"
+        for line in map(str.split, text.splitlines())
+    )
+    assert '"someone6" 6' in quoted
+    (folder / "quoted.txt").write_text(quoted)
+    (folder / "packed.txt").write_bytes(gzip.compress(text.encode()))
+    (folder / "marked.txt").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    for name in ("quoted.txt", "packed.txt", "marked.txt"):
+        for found, same in zip(rows(cohort(pheno=name).source), expected, strict=True):
+            np.testing.assert_array_equal(found, same)
+
+
+def test_text_in_a_column_of_parquet_is_refused_on_opening(folder):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table({"IID": PEOPLE, "y": np.arange(8.0), "note": ["secret"] * 8})
+    pq.write_table(table, "t.parquet")
+    with pytest.raises(InputError, match=r"'note' of t\.parquet holds text"):
+        cohort(pheno="t.parquet")
+    assert cohort(pheno="t.parquet", outcomes="y").source.outcome_names == ("y",)
 
 
 def test_features_to_predict_for(folder):

@@ -162,8 +162,10 @@ def test_a_cell_that_is_no_number_is_not_shown(tmp_path):
         (f"{SECRET},NA,1,NA\nq,2,3,1\n", "looks like a row"),
         (f"{SECRET},0,1,0\nq,2,3,1\n", "looks like a row"),
         (b"a,b\xff\n1,2\n", "UTF-8"),
-        ("a,b\n1,2\n".encode("utf-16"), "UTF-8"),
-        ("a,b\r1,2\r", "UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16"), "UTF-16"),
+        (b"PK\x03\x04\0\0", "Excel"),
+        ("a,b\r1,2\r", "carriage return"),
+        (f'a,b\n1,"{SECRET}\n', "not closed"),
         (f'a,b\n1,"{SECRET}\nx"\n', "line break"),
     ],
 )

@@ -156,7 +156,8 @@ def run(request: Request) -> None:
             command = click.get_current_context().info_name
             paid = "What was charged is not lost: once" if account else "Once"
             say(
-                f"Nothing was published. {paid} the cause is mended, finish the same release with\n"
+                f"Nothing was published. {paid} the cause is mended in the files themselves (no option "
+                "that was planned with can change any more), finish the same release with\n"
                 f"  primo {command} --resume --out {out}"
             )
         else:

@@ -87,9 +87,10 @@ def refuse_text(types: dict[str, Any], names: Sequence[str], where: str) -> None
             or kinds.is_decimal(kind)
             or kinds.is_null(kind)
         ):
+            held = "text" if kinds.is_string(kind) or kinds.is_large_string(kind) else kind
             raise NotNumericError(
-                f"column {name!r} of {where} holds {kind}, not numbers; leave it out or code it as "
-                "numbers first"
+                f"column {name!r} of {where} holds {held}, not numbers; leave it out (choose the others "
+                "by name or pattern) or code it as numbers first"
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -9,7 +10,7 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Layout", "count_rows", "doubled", "first_cells", "parse_plain", "tidy"]
+__all__ = ["Layout", "count_rows", "doubled", "first_cells", "parse_plain", "tidy", "unquoted"]
 
 _TAB, _NEWLINE, _RETURN = 9, 10, 13
 _SEPARATORS = "\t ,;:|"  # can be no part of a number
@@ -157,6 +158,13 @@ def tidy(text: bytes) -> bytes:
     while doubled(text, _TAB):
         text = text.replace(b"\t\t", b"\t")
     return text.replace(b"\t\n", b"\n").replace(b"\n\t", b"\n").strip(b"\t")
+
+
+def unquoted(text: bytes) -> bytes:
+    """Drop the quotation marks around whole words of tidy text, as R writes them."""
+    if b'"' not in text:
+        return text
+    return re.sub(rb'(?<![^\t\n])"([^"\t\n]*)"(?![^\t\n])', rb"\1", text)
 
 
 def doubled(text: bytes, letter: int) -> bool:

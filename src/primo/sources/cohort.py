@@ -112,6 +112,8 @@ def open_cohort(
     )
     phenotypes = _choose_outcomes(pheno, outcomes, also_missing)
     covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
+    for table in [*phenotypes, *covariates]:
+        table.store.check(table.names)  # before anything is paid
     first, *others = _join(genotypes, [*phenotypes, *covariates], keep, remove, counts)
     features, feature_rows = _beside([genotypes, *covariates], [first, *others[len(phenotypes) :]])
     chosen, outcome_rows = _beside(phenotypes, others[: len(phenotypes)])

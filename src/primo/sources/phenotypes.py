@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import codecs
 import re
 import zlib
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from primo.sources.arrow import existing_file
 from primo.sources.people import People
 from primo.sources.storage import TableColumns
 from primo.sources.tables import COLUMNAR, open_table
-from primo.sources.text import MISSING, PLINK_MISSING, open_text
+from primo.sources.text import MISSING, PLINK_MISSING, open_bytes, open_text, refuse_other_kinds
 
 __all__ = ["open_covariates", "open_phenotypes", "people_of"]
 
@@ -50,6 +50,11 @@ def _open(path: str | PathLike[str], missing: tuple[str, ...]) -> TableColumns:
     table = open_text(Path(path), missing=missing)
     ids = tuple(name for name in ("FID", "IID") if name in table.names)
     names = tuple(name for name in table.names if name not in ids)
+    if "IID" not in ids:
+        raise InputError(
+            f"{path} has no column IID as it is cut: a .csv at commas, a .tsv at tabs, any other file "
+            "at tabs or else at blanks. Rename the file, or write it with such a separator"
+        )
     if not names:
         raise InputError(f"{path} has ids and nothing else")
     return replace(table, id_columns=ids, names=names)
@@ -66,12 +71,15 @@ def _open_columnar(path: Path, missing: tuple[str, ...]) -> TableColumns:
 def _check_header(path: Path) -> None:
     """Refuse a file without header before its first line, which then is a person, can be quoted."""
     try:
-        with gzip.open(path) if path.suffix in (".gz", ".bgz") else path.open("rb") as file:
-            line = file.readline()
+        with open_bytes(path) as file:
+            line = file.readline().removeprefix(codecs.BOM_UTF8)
     except (OSError, EOFError, zlib.error):
         return  # the reader says what is wrong with the file
-    if b"IID" not in re.split(rb'[\s,"#]+', line):
+    names = re.split(rb'[\s,;"#]+', line)
+    refuse_other_kinds(line, path)
+    if b"IID" not in names:
+        case = " (in capitals)" if b"iid" in [name.lower() for name in names] else ""
         raise InputError(
-            f"{path} has no column IID; its first line must name the columns: FID IID and then the "
-            "phenotypes or covariates (FID may be left out)"
+            f"{path} has no column IID{case}; its first line must name the columns: FID IID and then "
+            "the phenotypes or covariates (FID may be left out)"
         )

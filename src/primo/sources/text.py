@@ -7,6 +7,7 @@ share a file. In a gzipped file the lines before still have to be unpacked.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import os
@@ -32,20 +33,35 @@ from primo.sources.assembled import (
     piece_rows,
 )
 from primo.sources.base import Ids, Rows
-from primo.sources.cells import Layout, count_rows, first_cells, parse_plain, tidy
+from primo.sources.cells import (
+    Layout,
+    count_rows,
+    first_cells,
+    parse_plain,
+    tidy,
+    unquoted,
+)
 from primo.sources.fast import compiled_for
 from primo.sources.ordered import Piece, read_ordered
 from primo.sources.storage import TableColumns, refuse_repeated, table_columns
 from primo.sources.unchanged import Unchanged, remember
 from primo.threads import in_order
 
-__all__ = ["BLANKS", "MISSING", "PLINK_MISSING", "TextFile", "open_text"]
+__all__ = [
+    "BLANKS",
+    "MISSING",
+    "PLINK_MISSING",
+    "TextFile",
+    "open_bytes",
+    "open_text",
+    "refuse_other_kinds",
+]
 
 #: Cells that mean: missing.
 MISSING = ("", "NA", "NaN", "nan", "null", ".")
 
 #: The same in phenotype and covariate files of PLINK and regenie; -9 also as -9.0.
-PLINK_MISSING = ("", "NA", "NaN", "nan", "-9", ".")
+PLINK_MISSING = ("", "NA", "NaN", "nan", "null", "-9", ".")
 
 #: The separator that stands for any run of blanks and tabs, as in PLINK's files.
 BLANKS = " "
@@ -89,7 +105,7 @@ def open_text(
     """
     found = existing_file(path)
     unchanged = remember(found)
-    with closing(_opened(found)) as file:
+    with closing(open_bytes(found)) as file:
         line = attempt(file.readline, lambda _: _broken(found))
         cut, header = _parse_header(line, separator, found)
         starts, offsets = _scan(file, len(line), cut, found)
@@ -97,7 +113,7 @@ def open_text(
         path=found,
         header=header,
         separator=cut,
-        missing=tuple(MISSING if missing is None else ("", *missing)),
+        missing=tuple(dict.fromkeys(MISSING if missing is None else ("", *missing))),
         starts=starts,
         offsets=offsets,
         unchanged=unchanged,
@@ -210,7 +226,7 @@ class TextFile:
 
     def _texts(self, chunks: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         """Read chunks, one after the other."""
-        with closing(_opened(self.path)) as file:
+        with closing(open_bytes(self.path)) as file:
             for chunk in chunks:
                 read = partial(self._text, file, chunk)
                 yield chunk, attempt(read, lambda _: _broken(self.path))
@@ -219,7 +235,7 @@ class TextFile:
         start, stop = (int(offset) for offset in self.offsets[chunk : chunk + 2])
         file.seek(start)
         text = file.read(stop - start)
-        return tidy(text) if self.separator == BLANKS else text
+        return unquoted(tidy(text)) if self.separator == BLANKS else text
 
     def _table(
         self,
@@ -239,7 +255,9 @@ class TextFile:
             return self._explain(message)
 
         table = attempt(parse, explain)
-        if len(table) != self.starts[chunk + 1] - self.starts[chunk]:
+        # An open quotation mark is nothing to Arrow at the end of a text, and this may be one of many.
+        open_ended = self.separator != BLANKS and text.count(b'"') % 2
+        if open_ended or len(table) != self.starts[chunk + 1] - self.starts[chunk]:
             raise InputError(
                 f"the rows of {self.path} are not its lines: a quoted cell holds a line break, "
                 "or a quotation mark is not closed"
@@ -279,18 +297,19 @@ class TextFile:
             return NotNumericError(
                 f"column {self.header[int(column[1])]!r} of {self.path} holds something that is not a "
                 "number (missing cells are written "
-                f"{', '.join(text or 'empty' for text in self.missing)}; give others with missing=...)."
-                " The cell itself stays private"
+                f"{', '.join(text or 'empty' for text in self.missing)}; give others with missing=...; "
+                "decimals follow a point). The cell itself stays private"
             )
         if "Expected" in message and "columns" in message:
             return InputError(
                 f"not every row of {self.path} has {len(self.header)} cells, one for each name in the "
-                f"header; is {self.separator!r} the separator, and has every column a name?"
+                f"header; is {self.separator!r} the separator, has every column a name (in R: "
+                "row.names = FALSE), and is every quotation mark closed?"
             )
         return InputError(f"{self.path} is not text in UTF-8")
 
 
-def _opened(path: Path) -> IO[bytes]:
+def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for its (unpacked) bytes."""
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
@@ -299,17 +318,31 @@ def _opened(path: Path) -> IO[bytes]:
     return gzip.open(path) if packed else path.open("rb")  # type: ignore[return-value]
 
 
+def refuse_other_kinds(line: bytes, path: Path) -> None:
+    """Refuse a file whose first line shows that it is no text in UTF-8, and say what it is instead."""
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(f"{path} is text in UTF-16; save it in UTF-8")
+    if line.startswith(b"PK\x03\x04"):
+        raise InputError(f"{path} is a workbook of Excel or a zip file; export it as CSV")
+    if b"\r" in line.rstrip(b"\r\n") and b"\0" not in line:
+        raise InputError(
+            f"{path} has lines that end with a carriage return alone, as on old Macs; save it with "
+            "line ends of Unix or Windows"
+        )
+
+
 def _broken(path: Path) -> InputError:
     return InputError(f"{path} cannot be read to its end: it is truncated or damaged")
 
 
 def _parse_header(line: bytes, separator: str | None, path: Path) -> tuple[str, tuple[str, ...]]:
     """Return the separator and the names of the columns."""
+    refuse_other_kinds(line, path)
     try:
         text = line.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError:
         text = "\0"
-    if "\0" in text or "\r" in text:
+    if "\0" in text:
         raise InputError(f"{path} is not text in UTF-8 with a header line; save it as such")
     if separator is None:
         suffixes = [suffix for suffix in path.suffixes if suffix not in (".gz", ".bgz")]
@@ -321,7 +354,11 @@ def _parse_header(line: bytes, separator: str | None, path: Path) -> tuple[str, 
     elif len(separator) != 1:
         raise InputError(f"separator={separator!r} must be one character; ' ' means any blanks")
     blanks = separator == BLANKS
-    header = text.split() if blanks else _cut(text, separator, path)
+    header = (
+        unquoted(tidy(text.encode())).decode().split("\t")
+        if blanks
+        else _cut(text, separator, path)
+    )
     if header and separator != ",":
         header[0] = header[0].removeprefix("#")  # PLINK 2 writes #FID
     header = [name.strip() for name in header]
