@@ -164,6 +164,7 @@ def test_a_cell_that_is_no_number_is_not_shown(tmp_path):
         (b"a,b\xff\n1,2\n", "UTF-8"),
         ("a,b\n1,2\n".encode("utf-16"), "UTF-16"),
         (b"PK\x03\x04\0\0", "Excel"),
+        ("a,b\nUTF8,2\n", "not a number"),
         ("a,b\r1,2\r", "carriage return"),
         (f'a,b\n1,"{SECRET}\n', "not closed"),
         (f'a,b\n1,"{SECRET}\nx"\n', "line break"),

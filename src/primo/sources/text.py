@@ -293,7 +293,8 @@ class TextFile:
     def _explain(self, message: str) -> InputError:
         """Say what is wrong with a chunk, without the cell and the row that Arrow quotes."""
         column = re.match(r"In CSV column #(\d+)", message)
-        if column and "UTF8" not in message:
+        # The cell, after a quotation mark, has no say in it.
+        if column and "UTF8" not in message.partition("'")[0]:
             return NotNumericError(
                 f"column {self.header[int(column[1])]!r} of {self.path} holds something that is not a "
                 "number (missing cells are written "
