@@ -92,7 +92,7 @@ def _float32_is_exact(multiply: Callable[..., Any] = np.matmul) -> bool:
     """
     each = np.random.default_rng(0).integers(2**22, 2**23, _RUN) * 2.0 + 1
     many = np.ones(_RUN)
-    many[0] = _EXACT - _RUN + 1
+    many[0] = 2**24 - _RUN + 1
     for l in (1, 64):  # a vector is multiplied by other means than a matrix
         for signs, y in ((np.eye(_RUN)[:, :64], each), (np.ones((_RUN, 64)), many)):
             outcomes = np.repeat(y[:, None], l, axis=1)
