@@ -86,7 +86,7 @@ def test_noise_is_entered_by_the_front_door():
 def test_sources_know_nothing_of_privacy():
     for module, found in GRAPH.items():
         if module.startswith("primo.sources"):
-            allowed = {"primo.errors", "primo.threads", "primo.variants"}
+            allowed = {"primo.errors", "primo.jit", "primo.threads", "primo.variants"}
             allowed |= {m for m in GRAPH if m.startswith("primo.sources")}
             assert found <= allowed, module
 

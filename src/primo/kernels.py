@@ -13,21 +13,21 @@ Signs (-1, 0, 1) are packed into two bits each: their products are then counted 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from primo.jit import compiled as _compiled
+from primo.jit import kept as _kept
+
 __all__ = ["fused", "multiply_signs", "write_narrow", "write_signs"]
 
 Matrix = NDArray[np.float64]
 Bits = NDArray[np.uint64]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 _TYPES = tuple(np.dtype(name) for name in ("float64", "float32", "int8"))
 _LARGEST = float(np.finfo(np.float64).max)
@@ -100,19 +100,6 @@ def _stretch(rows: NDArray[Any]) -> tuple[NDArray[Any], int] | None:
     if m < 2 or across != size or down < width * size or down % size or not rows.flags.aligned:
         return None
     return as_strided(rows, ((m - 1) * (down // size) + width,), (size,)), down // size
-
-
-def _compiled(**options: Any) -> Callable[[Function], Function]:
-    """Compile a function on its first call; without `fastmath`, so that it rounds as NumPy does."""
-    return numba.njit(nogil=True, **options)  # type: ignore[no-any-return]
-
-
-def _kept(function: Function) -> Function:
-    """Compile, and keep the result on disk for later processes if there is a folder to write to."""
-    try:
-        return _compiled(cache=True)(function)
-    except RuntimeError:
-        return _compiled()(function)
 
 
 @_compiled(fastmath={"reassoc"})  # lets the compiler add several at a time

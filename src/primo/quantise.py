@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from primo.bounds import Clip
 from primo.errors import InputError
+from primo.jit import load
 
 __all__ = ["Kernel", "Quantiser", "kernels_for"]
 
@@ -189,9 +189,4 @@ def kernels_for(numbers: int) -> ModuleType | None:
 
 @cache
 def _load_kernels() -> ModuleType | None:
-    try:
-        if import_module("numba").config.DISABLE_JIT:  # the loops work compiled only
-            return None
-        return import_module("primo.kernels")
-    except ImportError:  # no numba, or one that does not go with this NumPy
-        return None
+    return load("primo.kernels")

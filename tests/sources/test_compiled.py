@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from primo import jit
 from primo.errors import InputError
 from primo.sources import fast, packed, parquet, text
 from primo.sources.arrow import to_floats
@@ -361,6 +362,6 @@ def test_loops_are_loaded_where_that_pays(monkeypatch):
     monkeypatch.setattr(fast, "sys", type("sys", (), {"modules": {"numba": None}}))
     assert fast.compiled_for(0, many=10) is compiled
     fast._load.cache_clear()
-    monkeypatch.setattr(fast, "import_module", lambda _: (_ for _ in ()).throw(ImportError))
+    monkeypatch.setattr(jit, "import_module", lambda _: (_ for _ in ()).throw(ImportError))
     assert fast.compiled_for(10, many=10) is None
     fast._load.cache_clear()

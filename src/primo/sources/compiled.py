@@ -6,15 +6,16 @@ Both write the very bits that Arrow's conversion gives, or stand aside. Compiled
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np.numpy_support import carray
 from numpy.typing import NDArray
+
+from primo.jit import compiled as _compiled
+from primo.jit import kept as _kept
 
 __all__ = [
     "find_breaks",
@@ -25,7 +26,6 @@ __all__ = [
     "unpack_rows",
 ]
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 Addresses = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
 
@@ -48,19 +48,6 @@ _POWERS = np.array([float(10**k) for k in range(_MOST + 1)])
 _EXACT = 2**53  # integers up to here, too
 _DIGITS = 18  # fit into 63 bits
 _SPLIT = 2.0**27 + 1  # cuts a float64 into halves whose products are exact
-
-
-def _compiled(**options: Any) -> Callable[[Function], Function]:
-    """Compile a function on its first call; other threads run meanwhile and during it."""
-    return numba.njit(nogil=True, **options)  # type: ignore[no-any-return]
-
-
-def _kept(function: Function) -> Function:
-    """Compile, and keep the result on disk for later processes if there is a folder to write to."""
-    try:
-        return _compiled(cache=True)(function)
-    except RuntimeError:
-        return _compiled()(function)
 
 
 def _at(_: Any, address: Any) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from importlib import import_module
 from types import ModuleType
+
+from primo.jit import load
 
 __all__ = ["compiled_for"]
 
@@ -20,9 +21,4 @@ def compiled_for(numbers: int, *, many: int) -> ModuleType | None:
 
 @cache
 def _load() -> ModuleType | None:
-    try:
-        if import_module("numba").config.DISABLE_JIT:  # the loops work compiled only
-            return None
-        return import_module("primo.sources.compiled")
-    except ImportError:  # no numba, or one that does not go with this NumPy
-        return None
+    return load("primo.sources.compiled")
