@@ -8,7 +8,9 @@ from types import ModuleType
 
 from primo.jit import load
 
-__all__ = ["compiled_for"]
+__all__ = ["LARGE", "compiled_for"]
+
+LARGE = 2**27  # bytes of text, from which looking through them saves what it takes to load
 
 
 def compiled_for(numbers: int, *, many: int) -> ModuleType | None:

@@ -185,9 +185,8 @@ class GroupedFile:
         def pieces(groups: NDArray[np.intp]) -> Iterator[Piece]:
             portions = ahead(self._portions(names, list(map(int, groups)), dtype, turned))
             made = assemble(portions, rows=length, origin=origin, width=len(names), dtype=dtype)
-            return self.unchanged.during(
-                made
-            )  # a portion may be a view of the file until it is written
+            # A portion may be a view of the file until it is written.
+            return self.unchanged.during(made)
 
         return read_ordered(
             pieces,

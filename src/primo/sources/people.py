@@ -16,12 +16,9 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.sources.base import Ids
 from primo.sources.cells import first_cells, tidy
-from primo.sources.fast import compiled_for
+from primo.sources.fast import LARGE, compiled_for
 
 __all__ = ["People", "keys", "read_fam", "read_list_of_people", "read_psam"]
-
-
-_LARGE = 2**27  # bytes, from which compiled loops save what it takes to load them
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -150,7 +147,7 @@ def _first_two(content: bytes) -> list[str] | None:
     """Return the first two words of all lines, if these have equally many; faster than `_words`."""
     text = tidy(content)
     cells = text.partition(b"\n")[0].count(b"\t") + 1
-    heads = first_cells(text, "\t", cells, 2, compiled_for(len(text), many=_LARGE))
+    heads = first_cells(text, "\t", cells, 2, compiled_for(len(text), many=LARGE))
     if heads is None or b"\v" in text or b"\f" in text:  # blanks, too
         return None
     return heads.decode().replace("\n", "\t").split("\t")[:-1]

@@ -41,7 +41,7 @@ from primo.sources.cells import (
     tidy,
     unquoted,
 )
-from primo.sources.fast import compiled_for
+from primo.sources.fast import LARGE, compiled_for
 from primo.sources.ordered import Piece, read_ordered
 from primo.sources.storage import TableColumns, refuse_repeated, table_columns
 from primo.sources.unchanged import Unchanged, remember
@@ -68,7 +68,6 @@ BLANKS = " "
 
 _CHUNK = 2**23  # bytes of text parsed at once
 _MANY = 2**24  # cells, from which compiled parsing saves what it takes to load
-_LARGE = 2**27  # bytes of a file, from which compiled counting of its lines does
 _THREADS = 2  # look through chunks while a third one reads
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
@@ -393,7 +392,7 @@ def _scan(
     file: IO[bytes], offset: int, separator: str, path: Path
 ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
     """Count rows chunk by chunk, from after the header on."""
-    compiled = compiled_for(os.fstat(file.fileno()).st_size, many=_LARGE)
+    compiled = compiled_for(os.fstat(file.fileno()).st_size, many=LARGE)
 
     def read() -> tuple[bytes, bytes]:
         return file.read(_CHUNK), file.readline()
