@@ -4,6 +4,7 @@ whatever anybody could see (output, logs, warnings, tracebacks, reprs) is search
 import gzip
 import logging
 import os
+import re
 import subprocess
 import sys
 import traceback
@@ -36,6 +37,13 @@ from primo.sources.zarr import open_zarr
 
 WHO = "SENTINEL-PERSON-77"
 SENTINELS = (WHO, "SENTINEL", "7654.321", "7654", "SENTI")
+
+
+def without_digests(text):
+    """Leave out random ids and digests: one in a few hundred holds the four digits by chance."""
+    return re.sub(r"\b[0-9a-f]{32,}\b", "", text)
+
+
 N = 40
 PEOPLE = [f"p{i:02d}" for i in range(N)]
 PEOPLE[17] = WHO
@@ -71,7 +79,7 @@ class Watch:
         self.texts += list(self.capfd.readouterr())
         for text in self.texts:
             for word in SENTINELS:
-                assert word not in text, f"{word!r} leaked:\n{text}"
+                assert word not in without_digests(text), f"{word!r} leaked:\n{text}"
 
 
 @pytest.fixture
@@ -442,7 +450,7 @@ def test_the_command_line_from_outside(tmp_path, script):
     seen += "".join(p.name for p in tmp_path.rglob("*"))
     seen += (tmp_path / ".r.primo-partial" / "job.json").read_text()
     for word in SENTINELS:
-        assert word not in seen, seen
+        assert word not in without_digests(seen), seen
 
 
 def test_predictions_and_reprs(tmp_path, watch):
