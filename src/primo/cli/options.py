@@ -296,7 +296,9 @@ engine_options = _together(
 out_options = _together(
     click.option("--out", type=_FILE, help="Folder to write the release to, or a .zip file."),
     click.option(
-        "--dry-run", is_flag=True, help="Print plan, predicted accuracy and cost; open no private column and match no ids."
+        "--dry-run",
+        is_flag=True,
+        help="Print plan, predicted accuracy and cost; open no private column and match no ids.",
     ),
     click.option(
         "--resume",

@@ -123,6 +123,7 @@ def preview(request: Request) -> None:
         )
         return
     _show_counts(request)
+    _note_few(plan)
     click.echo(
         f"Plan: {plan.l} regressions on {plan.d} features, {'' if exact else 'at most '}{plan.n} rows; "
         f"{plan.protection} secret."
@@ -243,8 +244,7 @@ def _finished(request: Request, bundle: Bundle) -> None:
         return
     click.echo(bundle.release.statement())
     say()
-    if plan.n < _FEW:
-        say(f"Note: only {plan.n} rows: the noise that hides one of so few hides the signal, too.")
+    _note_few(plan)
     say(f"Published {bundle.path}. Next:  primo report {bundle.path}")
 
 
@@ -260,6 +260,11 @@ def _show_counts(request: Request) -> None:
             f"Note: a person owns up to {plan.rows_per_person} rows. The budget is that of a row; the "
             "statement gives that of a person as well, and the ledger is charged for it."
         )
+
+
+def _note_few(plan: Plan) -> None:
+    if plan.n < _FEW:
+        say(f"Note: only {plan.n} rows: the noise that hides one of so few hides the signal, too.")
 
 
 def _missing(request: Request) -> str:

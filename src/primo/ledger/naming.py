@@ -79,12 +79,11 @@ class Naming:
                 "a ledger that its steward made so, with by_values=True.) Nothing was charged"
             )
         if self.person is not None and person != self.person:
-            who = "is pinned to" if self.pinned else "has, since its first charge,"
+            fixed = "its steward pinned" if self.pinned else "its first charge fixed"
             raise InputError(
-                f"{where} {who} {in_words(self.person)} as what names a person, and these rows are named "
-                f"by {in_words(person)}: the same people would pass for others. "
-                f"{_remedy(self.person).capitalize()}, or ask the steward for a ledger of its own. "
-                "Nothing was charged"
+                f"{where} names people by {in_words(self.person)} ({fixed} that), and these rows name "
+                f"them by {in_words(person)}: the same people would pass for others. To charge them, "
+                f"{_remedy(self.person)}; or ask the steward for another ledger. Nothing was charged"
             )
 
     def __str__(self) -> str:

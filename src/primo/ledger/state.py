@@ -155,9 +155,9 @@ def read_state(rows: Iterable[Row], key: Key | None, *, where: str) -> State:
         first = chain[0]
         if first["format"] != FORMAT:
             raise LedgerError(
-                f"{where} has format {first['format']!r} and this primo writes format {FORMAT}; use the "
-                "primo that made it. To go on with this one, make a new ledger with create_ledger (primo "
-                "ledger init) and enter in it what was spent with note (primo ledger note)"
+                f"{where} has format {first['format']!r} and this primo writes format {FORMAT}; use "
+                "the primo that made it. To go on with this one, make a new ledger with create_ledger "
+                "(primo ledger init) and enter there what was spent (primo ledger note)"
             )
         if key is not None and key.check != first["key_check"]:
             raise LedgerError(

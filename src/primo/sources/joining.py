@@ -64,8 +64,9 @@ def match(ids: Sequence[Ids], *, labels: Sequence[str], order: int = 0) -> Match
         places.append(np.asarray(found.fill_null(-1), dtype=np.intp))
     if not kept.any():
         raise InputError(
-            f"no id is in all of {' and '.join(labels)}; check that they write ids in the same way (leading zeros, "
-            "a prefix, family and person id joined) and that the id columns are the right ones"
+            f"no id is in all of {' and '.join(labels)}; check that they write ids in the same way "
+            "(leading zeros, a prefix, family and person id joined) and that the id columns are the "
+            "right ones"
         )
     return Matched(rows=tuple(_compact(place[kept]) for place in places))
 

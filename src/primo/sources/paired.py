@@ -15,7 +15,15 @@ from primo.sources.base import Block, Columns, Ids, Rows, Source
 from primo.sources.ownership import id_names_of, rows_per_person_of
 from primo.sources.storage import TableColumns
 
-__all__ = ["Beside", "PairedSource", "SplitSource", "Unmatched", "labels_of", "one_block", "select_ids"]
+__all__ = [
+    "Beside",
+    "PairedSource",
+    "SplitSource",
+    "Unmatched",
+    "labels_of",
+    "one_block",
+    "select_ids",
+]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
