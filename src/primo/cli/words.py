@@ -63,7 +63,10 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (r"missing=\.\.\.", "--na ..."),
     (r"rows_per_person=\.\.\.", "--rows-per-person ..."),
     (r"with by_values=True", "with --identity-by-values"),
-    (r", or make it the index of a pandas frame, X\.set_index\(.+?\)(?=[:;.,])", ""),
+    (
+        r"id_column=(.+?), or make it the index of a pandas frame, X\.set_index\(\1\)",
+        r"--id-column \1",
+    ),
     (r"^(epsilon|delta|mu)=(\S+) (?=must|is too|is above|of a cost)", r"--\1 \2 "),
     (r"^(dataset|role)=", r"--\1 "),
     (rf"\b(?P<name>{'|'.join(_OPTIONS)})={_VALUE}", ""),  # see `_option`
