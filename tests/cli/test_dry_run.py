@@ -84,7 +84,9 @@ def test_nothing_is_said_of_the_cells_of_an_id_column(here, primo):
     for cells in (["1"] * 50, [""] * 7 + [f"p{i}" for i in range(43)]):
         data = table("csv", hiv=cells)
         line = f"fit {data} --id-column hiv --bounds both.toml {COST} --out r"
-        said.add(primo(line, code=2)[1].partition("Nothing was published")[0].partition("primo:")[2])
+        said.add(
+            primo(line, code=2)[1].partition("Nothing was published")[0].partition("primo:")[2]
+        )
     assert len(said) == 2, "and a fit says the same of both"
 
 

@@ -205,7 +205,9 @@ def test_another_key_gives_other_tokens(tmp_path):
 def test_an_older_and_a_newer_format(path, monkeypatch, other):
     monkeypatch.setattr("primo.ledger.book.FORMAT", other)
     create_ledger(path, limit=LIMIT)
-    with pytest.raises(LedgerError, match=f"format {other} and this .* format 2; use the .*ledger init"):
+    with pytest.raises(
+        LedgerError, match=f"format {other} and this .* format 2; use the .*ledger init"
+    ):
         open_ledger(path)
 
 
