@@ -103,6 +103,8 @@ def open_ledger(
 
 
 def _store(where: Where, *, readonly: bool) -> Store:
+    if not isinstance(where, str | os.PathLike):
+        raise InputError("a ledger is a file, or at a postgresql:// URL; give its path or address")
     text = os.fspath(where)
     if text.startswith(("postgresql://", "postgres://")):
         store = PostgresStore(url=text, readonly=readonly)
