@@ -38,7 +38,7 @@ def index_labels(index: Any) -> Ids | None:
 
 
 def _label(value: Any) -> str:
-    """Spell one label; NaN, NaT, NA and None are the values that do not equal themselves."""
+    """Spell one label; what is missing (NaN, NaT, NA, None) is empty."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, float | np.floating):
