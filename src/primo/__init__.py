@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from primo.errors import (
         BoundsError,
         BudgetError,
-        IdentityWarning,
         InputError,
         LedgerError,
         NotNumericError,
@@ -44,7 +43,6 @@ __all__ = [
     "BudgetError",
     "Bundle",
     "Coefficients",
-    "IdentityWarning",
     "InputError",
     "LedgerError",
     "NotNumericError",
@@ -86,7 +84,6 @@ _HOMES = {
     "BudgetError": "primo.errors",
     "Bundle": "primo.bundle",
     "Coefficients": "primo.fitted",
-    "IdentityWarning": "primo.errors",
     "InputError": "primo.errors",
     "LedgerError": "primo.errors",
     "NotNumericError": "primo.errors",

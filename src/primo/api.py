@@ -6,7 +6,7 @@ from typing import Any
 
 from primo.errors import InputError, PrivacyError
 from primo.fitting import Account, Engine, prepare_extension, release_rows
-from primo.intake import column_names, labels, numeric, random_bits, same_rows, threads
+from primo.intake import column_names, labels, numeric, people_of, random_bits, threads
 from primo.noise import check_backend
 from primo.privacy.protection import Protection
 from primo.release import Release, expect_release
@@ -24,6 +24,7 @@ def extend(
     epsilon: float,
     delta: float,
     outcome_bounds: Any = None,
+    rows_per_person: int = 1,
     protection: str | None = None,
     backend: str = "primo",
     n_jobs: int | None = None,
@@ -41,13 +42,15 @@ def extend(
     X
         The features of the same rows in the same order, columns as before; or a source with these
         features and the new outcomes. With a ledger give a source if the first release was made from
-        one: people are recognised by their ids, or by their features where there are no ids.
+        one: people are recognised by their ids.
     Y
         The new outcomes, (n, l) or (n,), unless X is a source.
     epsilon, delta
         What the new outcomes may spend; only their association is paid for.
     outcome_bounds
         Public bounds of the new outcomes, as for `PrimoRegressor`.
+    rows_per_person
+        How many rows one person may own; at least as many as in the earlier release.
     protection
         If given, has to be that of `release`: a guard against a file that was swapped or edited.
     backend, n_jobs, verbose, random_state, account, client
@@ -72,7 +75,12 @@ def extend(
         )
     source = _source(release, X, Y)
     prepared = prepare_extension(
-        release, source, epsilon=epsilon, delta=delta, outcome_bounds=outcome_bounds
+        release,
+        source,
+        epsilon=epsilon,
+        delta=delta,
+        outcome_bounds=outcome_bounds,
+        rows_per_person=rows_per_person,
     )
     return release_rows(
         source,
@@ -94,7 +102,7 @@ def _source(release: Release, X: Any, Y: Any) -> Source:
     features, outcomes = numeric(X, "features"), numeric(Y, "outcomes")
     if outcomes.ndim == 1:
         outcomes = outcomes.reshape(-1, 1)
-    same_rows(len(features), len(outcomes), X, Y)
+    people = people_of(len(features), len(outcomes), X, Y)
     names = column_names(X)
     if names is None and features.ndim == 2 and features.shape[1] == len(release.feature_names):
         names = list(release.feature_names)
@@ -103,6 +111,7 @@ def _source(release: Release, X: Any, Y: Any) -> Source:
         outcomes=outcomes,
         feature_names=labels(names, "x", features.shape[-1]),
         outcome_names=_outcome_names(release, column_names(Y), outcomes.shape[1]),
+        **people,
     )
 
 

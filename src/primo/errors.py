@@ -9,7 +9,6 @@ from __future__ import annotations
 __all__ = [
     "BoundsError",
     "BudgetError",
-    "IdentityWarning",
     "InputError",
     "LedgerError",
     "NotNumericError",
@@ -46,10 +45,6 @@ class BudgetError(PrivacyError):
 
 class LedgerError(PrimoError):
     """The ledger cannot be read, written or believed; the message says what to do about it."""
-
-
-class IdentityWarning(UserWarning):
-    """The ledger holds people whom it cannot compare with those of this release."""
 
 
 class WeakGuaranteeWarning(UserWarning):

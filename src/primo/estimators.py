@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from primo.errors import InputError, PrivacyError
 from primo.fitted import check_estimation, coefficients
 from primo.fitting import Account, Engine, Settings, prepare, release_rows
-from primo.intake import column_names, labels, numeric, random_bits, same_rows, threads
+from primo.intake import column_names, labels, numeric, people_of, random_bits, threads
 from primo.noise import check_backend
 from primo.sources.arrays import ArraySource
 from primo.sources.base import Source, is_source
@@ -60,6 +60,10 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Ratio q/p of association to covariance; chosen from the public l by default.
     outcome_moments : {"auto", "full", "diagonal"}, default "auto"
         How much of YᵀY is released along (at no cost); "auto" is full up to 512 outcomes.
+    rows_per_person : int, default 1
+        How many rows one person may own: repeated visits, haplotypes. The budget is that of one row; the
+        statement and a ledger give and charge that of a person, which is so many times as large in mu.
+        Rows of which a person owns more, as the index or the ids of a source show, are refused.
     ridge_lambda : float, "theorem" or "adassp", optional
         Penalty for ``estimator="ridge"``, on sums of squares in scaled units, or a rule for it.
     coefficient_norm : float, optional
@@ -126,6 +130,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         missing: str = "error",
         split: float | None = None,
         outcome_moments: str = "auto",
+        rows_per_person: int = 1,
         ridge_lambda: float | str | None = None,
         coefficient_norm: float | None = None,
         solver: str = "fast",
@@ -150,6 +155,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.missing = missing
         self.split = split
         self.outcome_moments = outcome_moments
+        self.rows_per_person = rows_per_person
         self.ridge_lambda = ridge_lambda
         self.coefficient_norm = coefficient_norm
         self.solver = solver
@@ -168,7 +174,8 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ----------
         X : array-like or data frame (n, d), or a source
             Features, NumPy, pandas or polars; or an opened source (`primo.sources`), which holds the
-            outcomes too and is read block by block.
+            outcomes too and is read block by block. The index of a pandas frame, of X or else of y,
+            names people, unless it just counts rows; a ledger recognises them by it.
         y : array-like, series or data frame (n, l) or (n,)
             Outcomes, unless X is a source. (The name is scikit-learn's; in formulas they are Y.)
         account : primo.Account, optional
@@ -232,7 +239,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         outcomes = check_array(
             numeric(y, "outcomes"), ensure_2d=False, ensure_all_finite=False, input_name="y"
         )
-        same_rows(len(features), len(outcomes), X, y)
+        people = people_of(len(features), len(outcomes), X, y)
         single = outcomes.ndim == 1
         outcomes = outcomes.reshape(len(outcomes), -1)
         source = ArraySource(
@@ -240,6 +247,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             outcomes=outcomes,
             feature_names=labels(getattr(self, "feature_names_in_", None), "x", features.shape[1]),
             outcome_names=labels(outcome_names, "y", outcomes.shape[1]),
+            **people,
         )
         return source, single
 

@@ -12,16 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.bounds import Bounds, as_bounds
+from primo.errors import InputError
 from primo.extension import as_extension, check_bits, plan_of_extension
 from primo.intake import reference_covariance
 from primo.noise import RandomBits
 from primo.pipeline import make_release
 from primo.planning.compare import choose_plan
 from primo.plans import Plan
+from primo.privacy.budget import is_whole
 from primo.privacy.protection import Protection
 from primo.release import Release
 from primo.sources.base import Source
-from primo.sources.paired import PairedSource
+from primo.sources.ownership import check_rows_per_person, named_by, rows_per_person_of
+from primo.sources.paired import one_block
 
 if TYPE_CHECKING:
     from primo.ledger import Ledger
@@ -56,6 +59,7 @@ class Settings:
     missing: str = "error"
     split: float | None = None
     outcome_moments: str = "auto"
+    rows_per_person: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,8 +88,16 @@ class Account:
         """
         from primo.identity import sketch
 
+        naming = self.ledger.naming
+        if not naming.by_values:
+            naming.check(named_by(source), self.ledger.where)  # before anything is read
         self.ledger.charge(
-            sketch(source, self.ledger.key),
+            sketch(
+                source,
+                self.ledger.key,
+                by_values=naming.by_values,
+                rows_per_person=plan.rows_per_person,
+            ),
             plan.cost,
             release_id=release_id,
             purpose=self.purpose,
@@ -112,7 +124,13 @@ def prepare(source: Source, settings: Settings) -> Prepared:
 
 
 def prepare_extension(
-    earlier: Release, source: Source, *, epsilon: float, delta: float, outcome_bounds: Any
+    earlier: Release,
+    source: Source,
+    *,
+    epsilon: float,
+    delta: float,
+    outcome_bounds: Any,
+    rows_per_person: int = 1,
 ) -> Prepared:
     """Plan the release of new outcomes of the rows of an earlier one. Reads no private row."""
     private = earlier.plan.protection.outcomes_private
@@ -123,8 +141,8 @@ def prepare_extension(
         delta=delta,
         outcome_bounds=_bounds(outcome_bounds, "outcome", source, private),
     )
-    rows_per_person = max(plan.rows_per_person, getattr(source, "rows_per_person", 1))
-    plan = replace(plan, rows_per_person=rows_per_person)
+    owned = max(plan.rows_per_person, _rows_per_person(source, rows_per_person))
+    plan = replace(plan, rows_per_person=owned)
     covariance = earlier.covariance if len(earlier.covariance) else None
     return Prepared(plan=plan, covariance=covariance, earlier=earlier)
 
@@ -151,6 +169,8 @@ def release_rows(
     with nullcontext() if engine.client is None else _client(engine.client) as client:
         if account is not None:
             account.pay(source, prepared.plan, release_id, again=bits.unbound)
+        else:
+            check_rows_per_person(source, prepared.plan.rows_per_person)
         release = make_release(
             source,
             prepared.plan,
@@ -192,8 +212,15 @@ def plan_for(source: Source, settings: Settings) -> Plan:
         calibration=settings.calibration,
         sampled=settings.covariance_rows,
         reference_covariance=settings.public_covariance is not None,
-        rows_per_person=getattr(source, "rows_per_person", 1),
+        rows_per_person=_rows_per_person(source, settings.rows_per_person),
     )
+
+
+def _rows_per_person(source: Source, declared: Any) -> int:
+    """Return how many rows one person may own: as declared, or as the source says (haplotypes)."""
+    if not is_whole(declared) or declared < 1:
+        raise InputError(f"rows_per_person={declared!r} must be a whole number, at least 1")
+    return max(int(declared), rows_per_person_of(source))
 
 
 def _client(client: Any) -> AbstractContextManager[Any]:
@@ -210,12 +237,7 @@ def _bounds(value: Any, block: str, source: Source, private: bool) -> Bounds | N
         return None
 
     def walk() -> Iterator[NDArray[Any]]:
-        if isinstance(source, PairedSource):  # the private store stays closed
-            if block == "feature":
-                return source.features.blocks(source.feature_rows, _ROWS)
-            return source.outcomes.blocks(source.outcome_rows, _ROWS)
-        blocks = source.blocks(_ROWS)
-        return (rows.features if block == "feature" else rows.outcomes for rows in blocks)
+        return one_block(source, "features" if block == "feature" else "outcomes", _ROWS)
 
     return Bounds.from_public_blocks(walk)
 

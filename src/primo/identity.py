@@ -18,14 +18,28 @@ from primo.errors import InputError
 from primo.ledger.key import Key
 from primo.ledger.people import Sketch
 from primo.sources.base import Source
+from primo.sources.ownership import check_ids, named_by, rows_per_person_of
 
 __all__ = ["sketch"]
 
 _NUMBERS = 2**22  # in a block of rows: 32 MB of float64
 
 
-def sketch(source: Source, key: Key) -> Sketch:
+def sketch(
+    source: Source, key: Key, *, by_values: bool = False, rows_per_person: int | None = None
+) -> Sketch:
     """Return the tokens of the people in `source`.
+
+    Parameters
+    ----------
+    source
+        The rows.
+    key
+        The key of the ledger.
+    by_values
+        Know people by their values although there are ids, for a ledger that does.
+    rows_per_person
+        How many rows one person may own, and is charged for; as many as the source says if None.
 
     Guarantee: the same person, by id (blanks around it apart) or by exactly the same feature values in
     any order, has the same token under the same key; ids and values never meet. Nothing of it can be
@@ -36,20 +50,20 @@ def sketch(source: Source, key: Key) -> Sketch:
     """
     ids = source.ids()
     if ids is not None:
-        by, use = "ids", b"primo-ids"
-        people: Iterable[bytes] = (
-            label.strip().encode("utf-8", "surrogatepass") for label in ids.tolist()
-        )
+        check_ids(ids, rows_per_person or rows_per_person_of(source))
+    if ids is None or by_values:
+        person, use = None, b"primo-values"
+        people: Iterable[bytes] = _values(source)
     else:
-        by, use = "values", b"primo-values"
-        people = _values(source)
+        person, use = named_by(source), b"primo-ids"
+        people = (label.strip().encode("utf-8", "surrogatepass") for label in ids.tolist())
     # A keyed hash object is made once and copied: half the cost of making one per person.
     empty = hashlib.blake2b(key=key.secret, person=use, digest_size=8)
     hashes = b"".join(_hash(empty, person) for person in people)
     tokens = np.unique(np.frombuffer(hashes, dtype="<u8").astype(np.uint64))
     if not len(tokens):
         raise InputError("the source has no rows, so there is nobody to charge")
-    return Sketch(tokens=tokens, rows=source.n, by=by, key_check=key.check)
+    return Sketch(tokens=tokens, rows=source.n, person=person, key_check=key.check)
 
 
 def _hash(empty: hashlib.blake2b, person: bytes) -> bytes:

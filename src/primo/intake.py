@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from primo.errors import InputError, NotNumericError, ReproducibleNoiseWarning
 from primo.noise import RandomBits
 from primo.plans import Plan
+from primo.sources.index import index_labels, index_names
 
 __all__ = [
     "column_names",
     "labels",
     "numeric",
+    "people_of",
     "random_bits",
     "reference_covariance",
-    "same_rows",
     "threads",
 ]
 
@@ -62,19 +63,29 @@ def numeric(table: Any, block: str) -> NDArray[Any]:
     return array
 
 
-def same_rows(n: int, m: int, features: Any, outcomes: Any) -> None:
-    """Refuse tables of n and m rows that do not belong together, as far as their labels show."""
+def people_of(n: int, m: int, features: Any, outcomes: Any) -> dict[str, Any]:
+    """Return who owns the rows of two tables, of n and m rows, as far as the index of a frame says it.
+
+    What is returned are the arguments `labels` and `id_names` of an `ArraySource`. Tables that do not
+    belong together, as far as their labels show, are refused.
+    """
     if n != m:
         raise InputError(
             f"inconsistent numbers of rows: the features have {n} and the outcomes {m}; people are "
             "rows, in the same order in both"
         )
     left, right = getattr(features, "index", None), getattr(outcomes, "index", None)
-    if _in_another_order(left, right):
+    first, second = index_labels(left), index_labels(right)
+    differ = first is not None and second is not None and not np.array_equal(first, second)
+    if differ or _in_another_order(left, right):
         raise InputError(
-            "the rows of features and outcomes carry the same labels in another order; align them "
-            "first, for example y = y.loc[X.index]"
+            "the rows of features and outcomes carry other labels, or the same ones in another order; "
+            "align them first, for example y = y.loc[X.index], or take the labels of one of them away "
+            "with .reset_index(drop=True)"
         )
+    if first is None:
+        return {"labels": second, "id_names": index_names(right)}
+    return {"labels": first, "id_names": index_names(left)}
 
 
 def _in_another_order(left: Any, right: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from primo.release import PublicFeatures, Release
 from primo.sealing import moments_digest
 from primo.sources.arrays import ArraySource
 from primo.sources.base import Source
+from primo.sources.paired import one_block
 
 __all__ = ["make_release", "with_public_features"]
 
@@ -127,9 +128,9 @@ def _projected(release: Release, source: Source) -> Release:
     return dataclasses.replace(release, projected=found)
 
 
-def _public_block(source: Source, block: str) -> NDArray[Any]:
+def _public_block(source: Source, block: Literal["features", "outcomes"]) -> NDArray[Any]:
     """Return a public block whole: what is computed with it after the release walks it by columns."""
     if isinstance(source, ArraySource):
         rows: NDArray[Any] = getattr(source, block)
         return rows
-    return np.concatenate([getattr(part, block) for part in source.blocks(1024)])
+    return np.concatenate(list(one_block(source, block, 1024)))

@@ -101,7 +101,7 @@ def parquet_joined_with_feather(folder, cohort):
 def npy(folder, cohort):
     for name, block in zip("xy", cohort.rows(), strict=True):
         np.save(folder / f"{name}.npy", block)
-    return _side_by_side(open_npy(folder / "x.npy", NAMES, IDS), open_npy(folder / "y.npy"))
+    return _side_by_side(open_npy(folder / "x.npy", NAMES, IDS, "id"), open_npy(folder / "y.npy"))
 
 
 def zarr(folder, cohort):
@@ -111,7 +111,7 @@ def zarr(folder, cohort):
             folder / f"{name}.zarr", shape=block.shape, chunks=(2, 2), dtype="f8", overwrite=True
         )
         store[:] = block
-    x = open_zarr(folder / "x.zarr", names=NAMES, ids=IDS)
+    x = open_zarr(folder / "x.zarr", names=NAMES, ids=IDS, id_name="id")
     return _side_by_side(x, open_zarr(folder / "y.zarr"))
 
 

@@ -17,8 +17,9 @@ from primo.sources.base import Block
 LIMIT = Budget(epsilon=20, delta=1e-5)
 
 
-def account_in(folder, limit=LIMIT):
-    return Account(ledger=create_ledger(folder / "ledger", limit=limit), purpose="audit")
+def account_in(folder, limit=LIMIT, *, by_values=True):
+    ledger = create_ledger(folder / "ledger", limit=limit, by_values=by_values)
+    return Account(ledger=ledger, purpose="audit")
 
 
 def only(account):
@@ -90,7 +91,7 @@ def test_an_extension_states_the_sum_too(ways):
 def test_somebody_with_two_rows_pays_for_both(replay, people, protection, tmp_path):
     """A person's haplotypes are replaced together, and the people are charged twice mu."""
     pair, reached = people.worst_pair(replay, protection, True)
-    account = account_in(tmp_path)
+    account = account_in(tmp_path, by_values=False)
     source = people.vcf_haplotypes(tmp_path, people.cohort().replaced(pair[0]))
     ready = people.prepared(source, protection, True)
     people.fit(source, ready, account=account)()
@@ -101,7 +102,7 @@ def test_somebody_with_two_rows_pays_for_both(replay, people, protection, tmp_pa
 
 
 def test_the_same_people_in_another_file_pay_on(people, tmp_path):
-    account = account_in(tmp_path)
+    account = account_in(tmp_path, by_values=False)
     for form in (people.csv, people.npy, people.zarr):
         source = form(tmp_path, people.cohort())
         ready = people.prepared(source, "both")
@@ -136,7 +137,7 @@ class Guarded:
 
 
 def test_nothing_is_read_before_it_is_paid_for(tmp_path):
-    account = account_in(tmp_path, Budget(epsilon=0.1, delta=1e-9))
+    account = account_in(tmp_path, Budget(epsilon=0.1, delta=1e-9), by_values=False)
     settings = Settings(epsilon=2.0, delta=1e-6, feature_bounds=1.0, outcome_bounds=1.0)
     with pytest.raises(BudgetError):
         release_rows(

@@ -43,7 +43,7 @@ def test_a_dry_run_reads_no_row_and_charges_nothing(folder, primo, fit_line, mon
     primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
     out, err = primo(f"{fit_line} --ledger books.ledger --dry-run")
     assert "Predicted R²" in out
-    assert "no row was read" in err
+    assert "no private column was opened" in err
     assert len(open_ledger("books.ledger", readonly=True).history()) == 1
 
 

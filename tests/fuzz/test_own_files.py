@@ -297,7 +297,7 @@ def test_a_damaged_job(fuzz, data, path, value):
 def books(tmp_path_factory):
     """A ledger with a few entries, its key and its export."""
     folder = tmp_path_factory.mktemp("books")
-    ledger = create_ledger(folder / "a.ledger", limit=Budget(epsilon=5, delta=1e-6))
+    ledger = create_ledger(folder / "a.ledger", limit=Budget(epsilon=5, delta=1e-6), by_values=True)
     people = sketch(rows(), ledger.key)
     ledger.charge(people, Cost(mu=0.1), release_id="r", purpose="p")
     ledger.note(Cost(epsilon=0.1, delta=1e-9), purpose="q")

@@ -3,18 +3,14 @@
 import csv
 import json
 import math
-import warnings
 
-import numpy as np
 import pytest
 
-import primo.identity
-from primo.errors import BudgetError, IdentityWarning, InputError, LedgerError
+from primo.errors import BudgetError, InputError, LedgerError
 from primo.ledger import book, create_ledger, open_ledger, verify_export
 from primo.privacy.accounting import Cost, Left, epsilon_spent, fits
 from primo.privacy.budget import Budget
 from primo.privacy.calibration import mu_of
-from primo.sources.arrays import ArraySource
 
 LIMIT = Budget(epsilon=5, delta=1e-6)
 WHOLE = mu_of(LIMIT)
@@ -272,22 +268,3 @@ def test_what_is_printed_holds_no_secret(ledger, people):
     assert repr(people(FIRST)) == "<Sketch n=50 by ids (private)>"
     assert "secret" not in repr(ledger)
     assert "secret" not in ledger.where
-
-
-def test_people_known_in_two_ways_cannot_be_compared_and_it_says_so(ledger, people):
-    unnamed = ArraySource(
-        features=np.arange(6.0).reshape(3, 2),
-        outcomes=np.zeros((3, 1)),
-        feature_names=("x0", "x1"),
-        outcome_names=("y0",),
-    )
-    by_values = primo.identity.sketch(unnamed, ledger.key)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ledger.charge(people(FIRST), tenth(), release_id="1", purpose="p", dataset="cohort")
-        ledger.charge(people(SECOND), tenth(), release_id="2", purpose="p")
-    with pytest.warns(IdentityWarning, match=r"by their values .*'cohort' and 1 more.*id_column="):
-        ledger.charge(by_values, tenth(), release_id="3", purpose="p", dataset="arrays")
-    with pytest.warns(IdentityWarning, match=r"by their ids .*'arrays':"):
-        ledger.charge(people(FIRST), tenth(), release_id="4", purpose="p")
-    assert all(not spent.overlaps for spent in ledger.spent())

@@ -201,10 +201,13 @@ def test_another_key_gives_other_tokens(tmp_path):
     assert not np.isin(sketch(one).tokens, sketch(two).tokens).any()
 
 
-def test_a_newer_format_and_unknown_kinds(path, monkeypatch):
-    monkeypatch.setattr("primo.ledger.book.FORMAT", 2)
+@pytest.mark.parametrize("other", [1, 3])
+def test_an_older_and_a_newer_format(path, monkeypatch, other):
+    monkeypatch.setattr("primo.ledger.book.FORMAT", other)
     create_ledger(path, limit=LIMIT)
-    with pytest.raises(LedgerError, match="format 2 and this primo writes format 1"):
+    with pytest.raises(
+        LedgerError, match=f"format {other} and this .* format 2; use the .*ledger init"
+    ):
         open_ledger(path)
 
 
@@ -301,7 +304,7 @@ def test_a_full_disk_charges_nothing(ledger, path):
         big = Sketch(
             tokens=np.arange(10**4, dtype=np.uint64),
             rows=10**4,
-            by="ids",
+            person=("",),
             key_check=ledger.key.check,
         )
         ledger.charge(big, Cost(mu=0.1), release_id="r3", purpose="p")

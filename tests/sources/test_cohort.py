@@ -74,7 +74,6 @@ def test_the_order_of_the_phenotype_file(folder):
         "variants used": 5,
         "people in the genotype file": 8,
         "people in traits.txt": 4,
-        "people used": 4,
     }
     assert "someone" not in repr(found) + repr(found.source) + str(found.counts)
 
@@ -107,7 +106,7 @@ def test_several_phenotype_files(folder):
     assert found.source.outcome_names == ("height", "pulse")
     np.testing.assert_array_equal(rows(found.source)[1][:, 1], [66, 63, 60, 65])
     only = cohort(pheno=["traits.txt", "more.txt"], outcomes=["pulse"])
-    assert dict(only.counts)["people used"] == 5  # a file without chosen outcomes is not joined
+    assert only.source.n == 5  # a file without chosen outcomes is not joined
     shutil.copy("traits.txt", "again.txt")
     with pytest.raises(InputError, match="'height' is in two of the files"):
         cohort(pheno=["traits.txt", "again.txt"])
@@ -400,7 +399,7 @@ def test_several_alleles(folder):
     found = cohort(bfile=None, vcf="x.vcf", multiallelic="skip", haplotypes=True, outcomes="height")
     assert found.source.rows_per_person == 2
     assert dict(found.counts)["variants with several alleles, left out"] == 1
-    assert dict(found.counts)["people used"] == 2
+    assert found.source.n == 4
     features, outcomes = rows(found.source)
     assert features[:, 0].tolist() == [1, 1, 0, 1]
     assert outcomes[:, 0].tolist() == [6, 6, 0, 0]

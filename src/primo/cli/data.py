@@ -21,6 +21,7 @@ from primo.variants import Variants
 __all__ = [
     "Opened",
     "missing_of",
+    "named_by",
     "open_features",
     "open_rows",
     "outcome_bounds",
@@ -47,11 +48,21 @@ class Opened:
 
 
 def open_rows(options: Options) -> Opened:
-    """Open what the options name; checks names, counts and ids, reads no cell."""
+    """Open what the options name; checks names and sizes, reads ids to join by them, and no cell else.
+
+    A dry run reads no id either: the files then stand side by side, for a plan only.
+    """
     kind = _kind(options)
     if kind in _GENOTYPES:
         return _cohort(options)
     return Opened(source=_table(options) if kind == "table" else _arrays(options))
+
+
+def named_by(options: Options) -> tuple[str, ...] | None:
+    """Return the names of the columns that name people in what the options name; None without."""
+    if _kind(options) in _GENOTYPES:
+        return ("IID",)
+    return (options["id_column"],) if options["id_column"] else None
 
 
 def open_features(options: Options, names: tuple[str, ...], variants: Variants | None) -> Columns:
@@ -79,7 +90,7 @@ def settings_of(options: Options, opened: Opened) -> Settings:
     if options["epsilon"] is None or options["delta"] is None:
         raise InputError(
             "give the privacy budget: --epsilon (0.5 to 2 is strict, 5 to 10 lenient) and --delta "
-            f"(below 1/n; for these {source.n} rows for example {1 / source.n**2:.1g})"
+            "(below one over the number of rows; for example one over its square)"
         )
     spec = read_bounds_file(options["bounds"]) if options["bounds"] else {}
     return Settings(
@@ -107,6 +118,7 @@ def settings_of(options: Options, opened: Opened) -> Settings:
         missing=missing_of(options),
         split=options["split"],
         outcome_moments=options["outcome_moments"],
+        rows_per_person=options["rows_per_person"],
     )
 
 
@@ -167,6 +179,7 @@ def _cohort(options: Options) -> Opened:
         **_cohort_options(options),
         pheno=options["pheno"],
         outcomes=_wanted(options, "outcomes") or None,
+        matched=not options["dry_run"],
     )
     variants = cohort.variants
     limits: dict[str, Limit] = {}
@@ -208,6 +221,7 @@ def _table(options: Options) -> Source:
         id_column=options["id_column"],
         same_order=options["same_order"],
         missing=_spellings(options),
+        matched=not options["dry_run"],
     )
 
 

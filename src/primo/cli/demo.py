@@ -43,7 +43,7 @@ def demo(out: Path) -> None:
         f"--bounds {out}/bounds.toml"
     )
     paid = f"--epsilon 5 --delta 1e-8 --ledger {out}/cohort.ledger"
-    _run(f"ledger init {out}/cohort.ledger --epsilon 6 --delta 1e-6")
+    _run(f"ledger init {out}/cohort.ledger --epsilon 6 --delta 1e-6 --person-column IID")
     _run(f"fit {data} {paid} --dry-run")
     _run(f"fit {data} {paid} --purpose 'first release' --out {out}/release")
     _run(f"report {out}/release --out {out}/report.html")

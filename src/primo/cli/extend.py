@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,15 @@ from primo.cli.options import (
     json_option,
     ledger_options,
     out_options,
+    person_option,
     used_config,
 )
 from primo.cli.output import say
-from primo.cli.publish import Request, preview, resumed_options, run
+from primo.cli.publish import Request, check_naming, preview, resumed_options, run
 from primo.errors import InputError
 from primo.fitting import prepare_extension
 from primo.ledger import open_ledger
+from primo.sources.paired import Unmatched
 
 __all__ = ["extend"]
 
@@ -38,6 +41,7 @@ __all__ = ["extend"]
 @data_options
 @cost_options
 @click.option("--bounds", type=click.Path(path_type=Path), help="TOML file; only its [outcomes].")
+@person_option
 @estimator_option
 @ledger_options
 @engine_options
@@ -53,13 +57,20 @@ def extend(ctx: click.Context, /, **options: Any) -> None:
     if options["release"] is None or options["epsilon"] is None or options["delta"] is None:
         raise InputError("give --release (the earlier one), --epsilon and --delta")
     earlier = read_bundle(options["release"])
+    check_naming(options)
     opened = open_rows(options)
+    source = opened.source
+    if isinstance(source, Unmatched):
+        # Whether it has exactly the rows of the earlier release shows when it is paid for.
+        source = replace(source, n=min(source.n, earlier.release.plan.n))
+        opened = replace(opened, source=source)
     prepared = prepare_extension(
         earlier.release,
-        opened.source,
+        source,
         epsilon=options["epsilon"],
         delta=options["delta"],
-        outcome_bounds=outcome_bounds(options, opened.source),
+        outcome_bounds=outcome_bounds(options, source),
+        rows_per_person=options["rows_per_person"],
     )
     _check_earlier(earlier, options)
     request = Request(options=options, opened=opened, prepared=prepared, config=config)

@@ -18,7 +18,7 @@ from primo.cli.options import (
     release_options,
     used_config,
 )
-from primo.cli.publish import Request, preview, resumed_options, run
+from primo.cli.publish import Request, check_naming, preview, resumed_options, run
 from primo.fitting import prepare
 
 __all__ = ["fit"]
@@ -55,6 +55,7 @@ def fit(ctx: click.Context, /, **options: Any) -> None:
 
 def prepared_request(options: dict[str, Any], *, config: str) -> Request:
     """Open the rows and plan the release; no row is read."""
+    check_naming(options)
     opened = open_rows(options)
     prepared = prepare(opened.source, settings_of(options, opened))
     return Request(options=options, opened=opened, prepared=prepared, config=config)

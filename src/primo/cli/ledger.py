@@ -36,22 +36,50 @@ def ledger() -> None:
     """
 
 
-@ledger.command(epilog="Example:  primo ledger init cohort.ledger --epsilon 10 --delta 1e-6")
+@ledger.command(
+    epilog="Example:  primo ledger init cohort.ledger --epsilon 10 --delta 1e-6 --person-column IID"
+)
 @_where
 @_limit[0]
 @_limit[1]
+@click.option(
+    "--person-column",
+    "person",
+    multiple=True,
+    help="Column that names a person (IID for genotype files); charges that name people by another "
+    "one are refused. Default: that of the first charge. Repeat for ids in several columns.",
+)
+@click.option(
+    "--identity-by-values",
+    "by_values",
+    is_flag=True,
+    help="Know people by their feature values, for data without ids; other columns, other people.",
+)
 @_key
 @json_option
-def init(where: str, epsilon: float, delta: float, key: Path | None, json_: bool) -> None:
+def init(
+    where: str,
+    epsilon: float,
+    delta: float,
+    person: tuple[str, ...],
+    by_values: bool,
+    key: Path | None,
+    json_: bool,
+) -> None:
     """Make a ledger with a limit for each data set, and its key."""
     from primo.ledger import create_ledger
     from primo.privacy.budget import Budget
 
-    made = create_ledger(where, limit=Budget(epsilon=epsilon, delta=delta), key_file=key)
+    limit = Budget(epsilon=epsilon, delta=delta)
+    made = create_ledger(
+        where, limit=limit, person=person or None, by_values=by_values, key_file=key
+    )
     if json_:
-        show_json({"ledger": made.where, "epsilon": epsilon, "delta": delta, "head": made.head})
+        shown = {"ledger": made.where, "epsilon": epsilon, "delta": delta, **made.naming.to_entry()}
+        show_json({**shown, "head": made.head})
         return
     say(f"Made {made.where}: at most epsilon {epsilon:g}, delta {delta:g} per data set.")
+    say(str(made.naming))
     say(
         "Its key tells whose data a charge is about. Keep it secret, keep a copy, never publish it."
     )
@@ -66,8 +94,10 @@ def show(where: str, head: str | None, json_: bool) -> None:
     book = _open(where, head=head)
     rows = book.spent()
     if json_:
-        show_json({"ledger": book.where, "head": book.head, "datasets": [_spent(s) for s in rows]})
+        shown = {"ledger": book.where, "head": book.head, **book.naming.to_entry()}
+        show_json({**shown, "datasets": [_spent(s) for s in rows]})
         return
+    say(str(book.naming))
     if not rows:
         say(f"{book.where}: nothing was charged yet.")
         return

@@ -24,6 +24,7 @@ __all__ = [
     "ledger_options",
     "missing_option",
     "out_options",
+    "person_option",
     "release_argument",
     "release_options",
     "used_config",
@@ -220,6 +221,14 @@ estimator_option = click.option(
     help="How coefficients are made from the release; costs nothing.",
 )
 
+person_option = click.option(
+    "--rows-per-person",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many rows one person may own; the ledger is charged for all of them.",
+)
+
 release_options = _together(
     click.option(
         "--protect",
@@ -230,6 +239,7 @@ release_options = _together(
     ),
     click.option("--bounds", type=_FILE, help="TOML file with public bounds (docs/data.md)."),
     missing_option,
+    person_option,
     click.option(
         "--association",
         type=click.Choice(["gauss", "projection", "auto"]),
@@ -286,7 +296,9 @@ engine_options = _together(
 out_options = _together(
     click.option("--out", type=_FILE, help="Folder to write the release to, or a .zip file."),
     click.option(
-        "--dry-run", is_flag=True, help="Print plan, predicted accuracy and cost; read no row."
+        "--dry-run",
+        is_flag=True,
+        help="Print plan, predicted accuracy and cost; open no private column and match no ids.",
     ),
     click.option(
         "--resume",

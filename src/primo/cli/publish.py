@@ -15,7 +15,7 @@ import tomli_w
 from click.core import ParameterSource
 
 from primo.bundle import Bundle
-from primo.cli.data import Opened
+from primo.cli.data import Opened, named_by
 from primo.cli.options import checked
 from primo.cli.output import say, show_json
 from primo.errors import InputError
@@ -26,9 +26,10 @@ from primo.planning.forecast import predict
 from primo.plans import CovarianceOrigin, Plan
 from primo.privacy.accounting import epsilon_spent
 from primo.publishing import begin, publish
+from primo.sources.paired import Unmatched
 from primo.staging import Staging, partial_of
 
-__all__ = ["Request", "preview", "resumed_options", "run"]
+__all__ = ["Request", "check_naming", "preview", "resumed_options", "run"]
 
 _FEW = 30  # rows, below which a note is due
 
@@ -72,8 +73,25 @@ class Request:
         )
 
 
+def check_naming(options: Mapping[str, Any]) -> None:
+    """Refuse what names people otherwise than the ledger does, before anything is opened.
+
+    A column that is joined by answers whether a value is in it: it has to be the one that names people.
+    """
+    if options["ledger"] is None:
+        return
+    book = open_ledger(options["ledger"], key_file=options["ledger_key"])
+    if not book.naming.by_values:
+        book.naming.check(named_by(options), book.where)
+
+
 def preview(request: Request) -> None:
-    """Print the plan, the predicted accuracy and the cost; charge nothing, read no row."""
+    """Print the plan, the predicted accuracy and the cost; charge nothing, read no private column.
+
+    Where files are to be joined, nobody looks who is in all of them: the number of rows is an upper
+    bound, that of the smallest file.
+    """
+    exact = not isinstance(request.opened.source, Unmatched)
     plan = request.prepared.plan
     expected = _prediction(plan)
     account = request.account()
@@ -82,6 +100,7 @@ def preview(request: Request) -> None:
         show_json(
             {
                 "rows": plan.n,
+                "rows_exact": exact,
                 "features": plan.d,
                 "outcomes": plan.l,
                 "counts": dict(request.opened.counts),
@@ -104,8 +123,10 @@ def preview(request: Request) -> None:
         )
         return
     _show_counts(request)
+    _note_few(plan)
     click.echo(
-        f"Plan: {plan.l} regressions on {plan.d} features, {plan.n} rows; {plan.protection} secret."
+        f"Plan: {plan.l} regressions on {plan.d} features, {'' if exact else 'at most '}{plan.n} rows; "
+        f"{plan.protection} secret."
     )
     click.echo(
         f"Cost: epsilon {plan.epsilon:g}, delta {plan.budget.delta:g} (mu {plan.mu:.4g}), for all "
@@ -127,7 +148,9 @@ def preview(request: Request) -> None:
         )
     if account is not None:
         click.echo(f"Ledger {account.ledger.where}: {after}")
-    say("Dry run: no row was read and nothing was charged.")
+    if not exact:
+        say("How many people are in all files shows when the release is paid for.")
+    say("Dry run: no private column was opened and nothing was charged.")
 
 
 def run(request: Request) -> None:
@@ -221,6 +244,7 @@ def _finished(request: Request, bundle: Bundle) -> None:
         return
     click.echo(bundle.release.statement())
     say()
+    _note_few(plan)
     say(f"Published {bundle.path}. Next:  primo report {bundle.path}")
 
 
@@ -233,9 +257,12 @@ def _show_counts(request: Request) -> None:
     say(_missing(request))
     if plan.rows_per_person > 1:
         say(
-            "Note: one row per haplotype, so a person owns two rows. The budget is that of a row; the "
-            "statement and the ledger also give that of a person."
+            f"Note: a person owns up to {plan.rows_per_person} rows. The budget is that of a row; the "
+            "statement gives that of a person as well, and the ledger is charged for it."
         )
+
+
+def _note_few(plan: Plan) -> None:
     if plan.n < _FEW:
         say(f"Note: only {plan.n} rows: the noise that hides one of so few hides the signal, too.")
 

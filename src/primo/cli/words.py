@@ -30,6 +30,7 @@ _OPTIONS = {
     "missing": "--missing",
     "multiallelic": "--multiallelic",
     "protection": "--protect",
+    "rows_per_person": "--rows-per-person",
     "split": "--split",
     "target_r2": "--target-r2",
     "trials": "--trials",
@@ -60,6 +61,12 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (r"^n=(?=\d+ is too few rows)", "--rows "),
     (r"use PrimoRegressor, or", "use PrimoRegressor of Python, or"),
     (r"missing=\.\.\.", "--na ..."),
+    (r"rows_per_person=\.\.\.", "--rows-per-person ..."),
+    (r"with by_values=True", "with --identity-by-values"),
+    (
+        r"id_column=(.+?), or make it the index of a pandas frame, X\.set_index\(\1\)",
+        r"--id-column \1",
+    ),
     (r"^(epsilon|delta|mu)=(\S+) (?=must|is too|is above|of a cost)", r"--\1 \2 "),
     (r"^(dataset|role)=", r"--\1 "),
     (rf"\b(?P<name>{'|'.join(_OPTIONS)})={_VALUE}", ""),  # see `_option`

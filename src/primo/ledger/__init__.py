@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from primo.errors import InputError, PrimoError
@@ -10,6 +11,7 @@ from primo.ledger.book import Ledger, first_row
 from primo.ledger.entries import Charge, DataSet, Entry, Spent
 from primo.ledger.export import verify_export
 from primo.ledger.key import KEY_FILE_VARIABLE, Key, make_key, read_key
+from primo.ledger.naming import Naming
 from primo.ledger.people import Sketch
 from primo.ledger.postgres import PostgresStore
 from primo.ledger.sqlite import SqliteStore
@@ -22,6 +24,7 @@ __all__ = [
     "Entry",
     "Key",
     "Ledger",
+    "Naming",
     "Sketch",
     "Spent",
     "create_ledger",
@@ -32,7 +35,14 @@ __all__ = [
 Where = str | os.PathLike[str]
 
 
-def create_ledger(where: Where, *, limit: Budget, key_file: Where | None = None) -> Ledger:
+def create_ledger(
+    where: Where,
+    *,
+    limit: Budget,
+    person: str | Sequence[str] | None = None,
+    by_values: bool = False,
+    key_file: Where | None = None,
+) -> Ledger:
     """Make a new ledger.
 
     Parameters
@@ -41,10 +51,17 @@ def create_ledger(where: Where, *, limit: Budget, key_file: Where | None = None)
         A file (SQLite), or a postgresql:// URL.
     limit
         What may be spent on the same people in all, unless `set_limit` says otherwise.
+    person
+        The column (or columns, or index of a frame) that names a person: "IID" for genotype files. A
+        charge whose people are named by another one is refused. If None, the first charge decides.
+    by_values
+        Know people by the feature values of their rows, for data without ids. The same person with
+        another choice of columns then passes for another person: prefer ids.
     key_file
         Where the key is written, readable by its owner only; one that exists is used. By default
         PRIMO_LEDGER_KEY_FILE or, for a file, the same name with .key beside it.
     """
+    naming = Naming.of(person, by_values)
     store = _store(where, readonly=False)
     path = _key_path(where, key_file)
     if path is None:
@@ -55,7 +72,7 @@ def create_ledger(where: Where, *, limit: Budget, key_file: Where | None = None)
     fresh = not path.exists()
     key = make_key(path)  # first: a ledger without its key would be of no use
     try:
-        store.create(first_row(limit, key))
+        store.create(first_row(limit, key, naming))
     except PrimoError:
         if fresh:
             path.unlink(missing_ok=True)
@@ -86,6 +103,8 @@ def open_ledger(
 
 
 def _store(where: Where, *, readonly: bool) -> Store:
+    if not isinstance(where, str | os.PathLike):
+        raise InputError("a ledger is a file, or at a postgresql:// URL; give its path or address")
     text = os.fspath(where)
     if text.startswith(("postgresql://", "postgres://")):
         store = PostgresStore(url=text, readonly=readonly)

@@ -7,18 +7,18 @@ import json
 import math
 import os
 import uuid
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from primo.errors import BudgetError, IdentityWarning, InputError, LedgerError
+from primo.errors import BudgetError, InputError, LedgerError
 from primo.ledger.chain import Row, link
 from primo.ledger.entries import Charge, Entry, Spent
 from primo.ledger.export import write_export
 from primo.ledger.key import Key, lost_key
+from primo.ledger.naming import Naming
 from primo.ledger.people import Sketch, share_people, tokens_digest, tokens_from_bytes
 from primo.ledger.state import FORMAT, State, read_state
 from primo.ledger.store import Store, Writer
@@ -70,6 +70,11 @@ class Ledger:
         return self._state().limit
 
     @property
+    def naming(self) -> Naming:
+        """What its people are known by; charges that name people otherwise are refused."""
+        return self._state().naming
+
+    @property
     def head(self) -> str:
         """The hash of the last entry; noted elsewhere, it shows later that the end is not missing."""
         return self._state().last.hash
@@ -108,12 +113,15 @@ class Ledger:
         ------
         BudgetError
             If it does not fit; the ledger is unchanged.
+        InputError
+            If its people are named by other columns than those of this ledger; likewise.
         """
         _check_text(release_id=release_id, purpose=purpose)
         self._check_sketch(sketch)
 
         def act(pen: _Pen) -> Charge:
             state = pen.state
+            state.naming.check(sketch.person, self.where)
             earlier = state.charges.get(release_id)
             if earlier is not None:
                 if not again:
@@ -137,9 +145,7 @@ class Ledger:
             )
             return pen.state.charges[release_id]
 
-        before = self._state()
-        self._around(before, sketch, self._store.people)  # compare before the lock
-        _warn_incomparable(before, sketch)
+        self._around(self._state(), sketch, self._store.people)  # compare before the lock
         return self._write(act)
 
     def finish(self, release_id: str, digest: str) -> Charge:
@@ -190,6 +196,7 @@ class Ledger:
                     raise LedgerError(f"release {release_id!r} is in {self.where} already")
                 return earlier
             if isinstance(dataset, Sketch):
+                pen.state.naming.check(dataset.person, self.where)
                 around = self._around(pen.state, dataset, pen.writer.people)
                 number: int | None = self._register(pen, dataset, around, None)
             else:
@@ -287,7 +294,7 @@ class Ledger:
         found = set()
         for dataset in state.datasets.values():
             pair = (sketch.digest, dataset.number)
-            if dataset.by == sketch.by and pair not in self._compared:
+            if pair not in self._compared:
                 tokens = people(dataset.number)
                 if tokens is None or tokens_digest(tokens) != dataset.people:
                     raise LedgerError(
@@ -325,7 +332,7 @@ class Ledger:
             dataset=number,
             label=_new_label(pen.state, label or f"data set {number}"),
             rows=sketch.rows,
-            by=sketch.by,
+            person=sketch.person and list(sketch.person),
             people=sketch.digest,
             overlaps=sorted(around),
             user=_user(None),
@@ -366,31 +373,18 @@ class _Pen:
         self.state.apply(json.loads(row.body), row)
 
 
-def first_row(limit: Budget, key: Key) -> Row:
+def first_row(limit: Budget, key: Key, naming: Naming) -> Row:
     """Return the entry that a ledger begins with."""
     fields = {
         "kind": "created",
         "format": FORMAT,
         "limit": {"epsilon": limit.epsilon, "delta": limit.delta},
+        **naming.to_entry(),
         "key_check": key.check,
         "user": _user(None),
         "time": _now(),
     }
     return link(None, fields, key)
-
-
-def _warn_incomparable(state: State, sketch: Sketch) -> None:
-    """Say that people are known in two ways, so that one person may be charged as two."""
-    others = [repr(d.label) for d in state.datasets.values() if d.by != sketch.by]
-    if others:
-        warnings.warn(
-            f"people are known by their {sketch.by} here and not in data set {others[0]}"
-            f"{f' and {len(others) - 1} more' if others[1:] else ''}: the ledger cannot compare them. "
-            "If they are the same people, it takes them for others and the limit begins anew: give both "
-            "data sets the same ids (id_column=, or the index of a pandas frame)",
-            IdentityWarning,
-            stacklevel=3,
-        )
 
 
 def _refusal(where: str, whom: str, limit: Budget, earlier: list[Cost], cost: Cost) -> str:

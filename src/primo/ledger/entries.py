@@ -50,7 +50,6 @@ class DataSet:
     number: int
     label: str
     rows: int
-    by: str  # what its people are known by: ids or values
     people: str  # hash of the tokens
     overlaps: frozenset[int]  # data sets known before it that share a person
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.ledger.naming import Person
+
 __all__ = ["Sketch", "Tokens", "share_people", "tokens_digest", "tokens_from_bytes"]
 
 #: Keyed hashes of people, sorted, each once.
@@ -18,20 +20,22 @@ _SAMPLE = 4096
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Sketch:
-    """Who is in a data set: one 64-bit token a person; `primo.identity.sketch` makes it.
-
-    `by` says what a token stands for: "ids" or "values". The two never match each other.
-    """
+    """Who is in a data set: one 64-bit token a person; `primo.identity.sketch` makes it."""
 
     tokens: Tokens
     rows: int
-    by: str
+    person: Person | None  # the columns that the ids stand in; None: tokens stand for values
     key_check: str  # public name of the key that was used
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
         """Name the set of people by a hash of all tokens."""
         object.__setattr__(self, "digest", tokens_digest(self.to_bytes()))
+
+    @property
+    def by(self) -> str:
+        """What a token stands for. Those of ids and of values never match each other."""
+        return "values" if self.person is None else "ids"
 
     def __repr__(self) -> str:
         """Say how it was made, and nothing of whom."""

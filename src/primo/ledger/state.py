@@ -9,12 +9,13 @@ from primo.errors import InputError, LedgerError
 from primo.ledger.chain import Fields, Row, check_seals, read_chain
 from primo.ledger.entries import Charge, DataSet, Entry, Spent
 from primo.ledger.key import Key
+from primo.ledger.naming import Naming
 from primo.privacy.accounting import Cost, epsilon_spent, left, mu_spent
 from primo.privacy.budget import Budget
 
 __all__ = ["FORMAT", "State", "read_state"]
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(kw_only=True)
@@ -22,6 +23,7 @@ class State:
     """Everything the entries say; there is no second copy of it that could disagree."""
 
     limit: Budget
+    naming: Naming
     last: Row
     limits: dict[int, Budget] = field(default_factory=dict)  # of single data sets
     datasets: dict[int, DataSet] = field(default_factory=dict)
@@ -97,10 +99,11 @@ class State:
                     number=fields["dataset"],
                     label=fields["label"],
                     rows=fields["rows"],
-                    by=fields["by"],
                     people=fields["people"],
                     overlaps=frozenset(fields["overlaps"]),
                 )
+                person = fields["person"]
+                self.naming = self.naming.settled(None if person is None else tuple(person))
             case "charge" | "note":
                 self._charge(entry, fields)
             case "finish":
@@ -152,8 +155,9 @@ def read_state(rows: Iterable[Row], key: Key | None, *, where: str) -> State:
         first = chain[0]
         if first["format"] != FORMAT:
             raise LedgerError(
-                f"{where} has format {first['format']!r} and this primo writes format {FORMAT}; "
-                "use the primo that made it, or update"
+                f"{where} has format {first['format']!r} and this primo writes format {FORMAT}; use "
+                "the primo that made it. To go on with this one, make a new ledger with create_ledger "
+                "(primo ledger init) and enter there what was spent (primo ledger note)"
             )
         if key is not None and key.check != first["key_check"]:
             raise LedgerError(
@@ -162,7 +166,8 @@ def read_state(rows: Iterable[Row], key: Key | None, *, where: str) -> State:
             )
         if key is not None:
             check_seals(rows, key, where=where)
-        state = State(limit=Budget(**first["limit"]), last=rows[0])
+        naming = Naming.from_entry(first)
+        state = State(limit=Budget(**first["limit"]), naming=naming, last=rows[0])
         for fields, row in zip(chain, rows, strict=True):
             number = row.number
             state.apply(fields, row)

@@ -22,6 +22,8 @@ class ArraySource:
     outcomes: NDArray[Any]
     feature_names: tuple[str, ...]
     outcome_names: tuple[str, ...]
+    labels: Ids | None = None  # (n,) whose row each row is; private
+    id_names: tuple[str, ...] | None = None  # what the labels are called
 
     def __post_init__(self) -> None:
         """Check that the two arrays are tables of the same rows."""
@@ -39,6 +41,10 @@ class ArraySource:
             raise InputError(
                 f"{len(self.features)} rows of features but {len(self.outcomes)} rows of outcomes"
             )
+        if self.labels is not None and len(self.labels) != len(self.features):
+            raise InputError(f"{len(self.features)} rows but {len(self.labels)} labels for them")
+        if (self.labels is None) != (self.id_names is None):
+            raise InputError("labels need id_names, the names of the columns they come from")
 
     def __repr__(self) -> str:
         """Show the schema only."""
@@ -53,8 +59,8 @@ class ArraySource:
         return len(self.features)
 
     def ids(self) -> Ids | None:
-        """Return None: arrays do not label their rows."""
-        return None
+        """Return the labels that came with the arrays, or None."""
+        return self.labels
 
     def blocks(self, rows: int) -> Iterator[Block]:
         """Yield every row once, at most `rows` at a time."""
@@ -64,4 +70,9 @@ class ArraySource:
 
     def part(self, start: int, stop: int) -> Self:
         """Return the rows `start` to `stop` as a source of their own: views, nothing is copied."""
-        return replace(self, features=self.features[start:stop], outcomes=self.outcomes[start:stop])
+        return replace(
+            self,
+            features=self.features[start:stop],
+            outcomes=self.outcomes[start:stop],
+            labels=None if self.labels is None else self.labels[start:stop],
+        )

@@ -41,7 +41,8 @@ class Columns(Protocol):
     A frozen value that can be pickled: it holds paths and choices, and opens what it needs in
     `blocks`, so that a worker elsewhere can read its share. Opening checks what can be checked
     without reading cells (names, counts, sizes, magic bytes). Where a person owns several rows
-    (haplotypes), it has an attribute `rows_per_person`.
+    (haplotypes), it has an attribute `rows_per_person`; where rows have ids, an attribute `id_names`
+    says which columns hold them ("" for labels without a name).
     """
 
     @property
@@ -71,7 +72,7 @@ class Source(Protocol):
     """A table of rows that can be walked in blocks, features beside outcomes.
 
     Names and shape are schema and public; what `blocks` and `ids` give is private. Where a person owns
-    several rows, it has an attribute `rows_per_person`.
+    several rows, it has an attribute `rows_per_person`; an attribute `id_names` says what names people.
     """
 
     @property

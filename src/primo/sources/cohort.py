@@ -22,8 +22,9 @@ from primo.sources.genotypes import (
     places_of,
 )
 from primo.sources.joining import match
-from primo.sources.paired import Beside, PairedSource
-from primo.sources.people import keys
+from primo.sources.ownership import rows_per_person_of
+from primo.sources.paired import Beside, PairedSource, Unmatched
+from primo.sources.people import keys, read_list_of_people
 from primo.sources.phenotypes import open_covariates, open_phenotypes, people_of
 from primo.sources.storage import TableColumns
 from primo.variants import Variants
@@ -39,9 +40,9 @@ Counts = list[tuple[str, int]]
 class Cohort:
     """Rows that can be read, and what is public about them."""
 
-    source: PairedSource
+    source: PairedSource | Unmatched
     variants: Variants  # the first features; covariates follow
-    counts: tuple[tuple[str, int], ...]  # what was found, matched and left out; public
+    counts: tuple[tuple[str, int], ...]  # of variants, and of people in each file; public
     frequencies: NDArray[np.float64] | None  # (variants,) of the counted alleles; public
 
     def __repr__(self) -> str:
@@ -70,6 +71,7 @@ def open_cohort(
     maf: float | None = None,
     multiallelic: Literal["refuse", "skip"] = "refuse",
     also_missing: Sequence[str] = (),
+    matched: bool = True,
 ) -> Cohort:
     """Open genotypes and phenotype files as rows of one cohort; no genotype and no outcome is read.
 
@@ -99,6 +101,9 @@ def open_cohort(
         Whether variants with several ALT alleles are an error or left out.
     also_missing
         Further cells of `pheno` and `covar` that mean: missing.
+    matched
+        Whether to find out who is in all files and lists. If not, the cohort is good for a plan only,
+        of at most so many rows as the smallest file or list of people to keep has.
 
     Returns
     -------
@@ -114,7 +119,13 @@ def open_cohort(
     covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
     for table in [*phenotypes, *covariates]:
         table.store.check(table.names)  # before anything is paid
-    first, *others = _join(genotypes, [*phenotypes, *covariates], keep, remove, counts)
+    tables = [*phenotypes, *covariates]
+    counts += [("people in the genotype file", genotypes.n // rows_per_person_of(genotypes))]
+    counts += [(f"people in {table.where}", table.n) for table in tables]
+    if matched:
+        first, *others = _join(genotypes, tables, keep, remove)
+    else:
+        first, *others = _side_by_side(genotypes, tables, keep)
     features, feature_rows = _beside([genotypes, *covariates], [first, *others[len(phenotypes) :]])
     chosen, outcome_rows = _beside(phenotypes, others[: len(phenotypes)])
     refuse_overlap(features.names, chosen.names)
@@ -124,7 +135,9 @@ def open_cohort(
             outcomes=chosen,
             feature_rows=feature_rows,
             outcome_rows=outcome_rows,
-        ),
+        )
+        if matched
+        else Unmatched(features=features, outcomes=chosen, n=len(first)),
         variants=genotypes.variants,
         counts=tuple(counts),
         frequencies=known,
@@ -163,7 +176,7 @@ def open_feature_columns(
         genotypes, counts, extract, exclude, frequencies, maf, multiallelic
     )
     covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
-    rows = _join(genotypes, covariates, keep, remove, counts)
+    rows = _join(genotypes, covariates, keep, remove)
     return Beside(parts=(genotypes, *covariates), rows=tuple(rows))
 
 
@@ -198,7 +211,6 @@ def _join(
     tables: Sequence[TableColumns],
     keep: AnyPath | None,
     remove: AnyPath | None,
-    counts: Counts,
 ) -> list[Rows]:
     """Find the people of all files; return their rows in each, two for a person with haplotypes.
 
@@ -207,10 +219,6 @@ def _join(
     people = genotypes.people()
     labels = ["the genotype file", *(table.where for table in tables)]
     own, *others = keys([people, *map(people_of, tables)])
-    counts += [
-        (f"people in {label}", len(part))
-        for label, part in zip(labels, [own, *others], strict=True)
-    ]
     chosen = np.ones(len(people), dtype=bool)
     if keep is not None:
         chosen &= people.listed(keep)
@@ -222,7 +230,6 @@ def _join(
             f"{lists} leave nobody of the genotype file; check how ids are spelt there"
         )
     joined = match([own[chosen], *others], labels=labels, order=1 if tables else 0)
-    counts.append(("people used", joined.n))
     stored = np.flatnonzero(chosen)[np.asarray(joined.rows[0], dtype=np.intp)]
     rows: list[Rows] = [stored if not chosen.all() else joined.rows[0], *joined.rows[1:]]
     if not genotypes.variants.haplotypes:
@@ -230,6 +237,17 @@ def _join(
     doubled = np.repeat(2 * stored, 2)
     doubled[1::2] += 1
     return [doubled, *(np.repeat(np.asarray(part, dtype=np.intp), 2) for part in rows[1:])]
+
+
+def _side_by_side(
+    genotypes: Genotypes, tables: Sequence[TableColumns], keep: AnyPath | None
+) -> list[Rows]:
+    """Return as many rows of each file as there are people at most; nobody looks who they are."""
+    strands = rows_per_person_of(genotypes)
+    listed = [] if keep is None else [len(read_list_of_people(keep))]
+    people = min([genotypes.n // strands, *(table.n for table in tables), *listed])
+    rows = np.repeat(np.arange(people, dtype=np.intp), strands)
+    return [range(strands * people), *(rows for _ in tables)]
 
 
 def _beside(parts: Sequence[Columns], rows: Sequence[Rows]) -> tuple[Columns, Rows]:

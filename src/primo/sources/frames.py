@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from primo.errors import InputError, NotNumericError
 from primo.sources.arrow import attempt, float_type, library, refuse_text, to_floats, to_ids
 from primo.sources.base import Ids, Rows
+from primo.sources.index import index_labels, index_names
 from primo.sources.storage import TableColumns, refuse_repeated, table_columns
 
 __all__ = ["ArrowFrame", "PandasFrame", "is_frame", "open_frame"]
@@ -90,11 +91,12 @@ class PandasFrame:
             columns = [self.frame.iloc[:, place] for place in self._places(names)]
             table = library().table([library().array(part) for part in columns], names=list(names))
             return to_ids(table, self.where)
-        index = self.frame.index
-        counts = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
-        if counts or index.nlevels > 1:
-            return None
-        return np.char.strip(np.asarray(index.astype(str)).astype(np.str_))
+        return index_labels(self.frame.index)
+
+    @property
+    def index_names(self) -> tuple[str, ...] | None:
+        """Names of the levels of the index, where it names people."""
+        return index_names(self.frame.index)
 
     def _places(self, names: Sequence[str]) -> list[int]:
         place = {name: i for i, name in enumerate(self.header)}

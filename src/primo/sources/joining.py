@@ -20,13 +20,11 @@ __all__ = ["Matched", "match"]
 class Matched:
     """Row i of the joined table is row `rows[k][i]` of store k.
 
-    The counts are public: they are the n of the stores and of the join. The rows are not: who is in
-    both stores is what an attacker on membership asks.
+    Who is in both stores is what an attacker on membership asks. How many are is the n of a release,
+    which is public once that is paid for, and is in no message before.
     """
 
     rows: tuple[Rows, ...]  # one for each store
-    labels: tuple[str, ...]  # what the stores are called in messages and reports
-    counts: tuple[int, ...]  # people in each store
 
     @property
     def n(self) -> int:
@@ -34,15 +32,8 @@ class Matched:
         return len(self.rows[0])
 
     def __repr__(self) -> str:
-        """Show the counts only."""
-        return f"<Matched n={self.n} (private)>"
-
-    def __str__(self) -> str:
-        """Say how many people were found, for a report."""
-        stores = ", ".join(
-            f"{count} in {label}" for label, count in zip(self.labels, self.counts, strict=True)
-        )
-        return f"{self.n} people in all of: {stores}"
+        """Say nothing of the rows."""
+        return "<Matched (private)>"
 
 
 def match(ids: Sequence[Ids], *, labels: Sequence[str], order: int = 0) -> Matched:
@@ -53,7 +44,7 @@ def match(ids: Sequence[Ids], *, labels: Sequence[str], order: int = 0) -> Match
     dear (text, or the widest). Where a store's rows turn out to be all of them as stored, or a stretch,
     they are returned as a range.
 
-    Errors give counts, never an id. Cost: a hash table of each store's ids; one to two
+    Errors give no id and no count. Cost: a hash table of each store's ids; one to two
     seconds for a million people.
     """
     compute = library("pyarrow.compute")
@@ -72,32 +63,23 @@ def match(ids: Sequence[Ids], *, labels: Sequence[str], order: int = 0) -> Match
         kept &= np.asarray(found.is_valid())
         places.append(np.asarray(found.fill_null(-1), dtype=np.intp))
     if not kept.any():
-        stores = " and ".join(
-            f"{label} ({len(array)} people)" for label, array in zip(labels, arrays, strict=True)
-        )
         raise InputError(
-            f"no id is in all of {stores}; check that they write ids in the same way (leading zeros, "
-            "a prefix, family and person id joined) and that the id columns are the right ones"
+            f"no id is in all of {' and '.join(labels)}; check that they write ids in the same way "
+            "(leading zeros, a prefix, family and person id joined) and that the id columns are the "
+            "right ones"
         )
-    return Matched(
-        rows=tuple(_compact(place[kept]) for place in places),
-        labels=tuple(labels),
-        counts=tuple(len(array) for array in arrays),
-    )
+    return Matched(rows=tuple(_compact(place[kept]) for place in places))
 
 
 def _refuse_unusable(array: Any, label: str) -> None:
+    """Refuse ids that are empty or repeated; one message, which tells nothing of how many or which."""
     compute = library("pyarrow.compute")
-    empty = compute.sum(compute.equal(compute.utf8_trim_whitespace(array), "")).as_py() or 0
-    if empty:
+    empty = compute.any(compute.equal(compute.utf8_trim_whitespace(array), "")).as_py()
+    if empty or compute.count_distinct(array).as_py() != len(array):
         raise InputError(
-            f"{empty} of the {len(array)} rows of {label} have no id; every row needs one"
-        )
-    repeated = len(array) - compute.count_distinct(array).as_py()
-    if repeated:
-        raise InputError(
-            f"{repeated} of the {len(array)} rows of {label} repeat the id of an earlier row. One "
-            "person must be one row, or is protected less than promised: keep one row of each"
+            f"files are joined by ids that are there and differ, and those of {label} break one of the "
+            "two. Keep one row of each person; if a person owns several, put features and outcomes "
+            "into one table and declare how many (rows_per_person=...)"
         )
 
 

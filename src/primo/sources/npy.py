@@ -41,6 +41,7 @@ class NpyColumns:
     n: int
     names: tuple[str, ...]
     labels: Ids | None
+    id_name: str
     dtype: np.dtype[Any]
     offset: int  # of the first number, in bytes
     by_columns: bool  # Fortran order
@@ -53,6 +54,11 @@ class NpyColumns:
     def ids(self) -> Ids | None:
         """Return the labels that the caller gave for the rows, or None."""
         return self.labels
+
+    @property
+    def id_names(self) -> tuple[str, ...] | None:
+        """What the caller says that the labels are."""
+        return None if self.labels is None else (self.id_name,)
 
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the stored rows `order`, in blocks of `rows`."""
@@ -119,6 +125,7 @@ def open_npy(
     path: str | os.PathLike[str],
     names: Sequence[str] | None = None,
     ids: Sequence[str] | NDArray[Any] | None = None,
+    id_name: str = "",
 ) -> NpyColumns:
     """Open a `.npy` file of shape (rows, columns); only its header is read.
 
@@ -130,6 +137,8 @@ def open_npy(
         Names of the columns; the file's own name and a number if None.
     ids
         Labels of the rows, if there are any; private.
+    id_name
+        What these labels are, for a ledger that pins what names a person: "IID".
     """
     path = Path(path)
     place = str(path)
@@ -146,6 +155,7 @@ def open_npy(
         n=n,
         names=check_names(place, names, width, f"{path.stem}_"),
         labels=check_ids(place, ids, n),
+        id_name=id_name,
         dtype=dtype,
         offset=offset,
         by_columns=by_columns,

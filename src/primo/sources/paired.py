@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError
-from primo.sources.base import Block, Columns, Ids, Rows
+from primo.sources.base import Block, Columns, Ids, Rows, Source
+from primo.sources.ownership import id_names_of, rows_per_person_of
+from primo.sources.storage import TableColumns
 
-__all__ = ["Beside", "PairedSource", "SplitSource", "labels_of", "select_ids"]
+__all__ = [
+    "Beside",
+    "PairedSource",
+    "SplitSource",
+    "Unmatched",
+    "labels_of",
+    "one_block",
+    "select_ids",
+]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -46,7 +56,12 @@ class SplitSource:
     @property
     def rows_per_person(self) -> int:
         """How many rows one person owns."""
-        return int(getattr(self.columns, "rows_per_person", 1))
+        return rows_per_person_of(self.columns)
+
+    @property
+    def id_names(self) -> tuple[str, ...] | None:
+        """Names of the columns that hold the ids, or None."""
+        return id_names_of(self.columns)
 
     def ids(self) -> Ids | None:
         """Return the label of each row, or None."""
@@ -101,7 +116,13 @@ class PairedSource:
     @property
     def rows_per_person(self) -> int:
         """How many rows one person owns."""
-        return int(getattr(self.features, "rows_per_person", 1))
+        return rows_per_person_of(self.features)
+
+    @property
+    def id_names(self) -> tuple[str, ...] | None:
+        """Names of the columns that hold the ids, or None."""
+        found = id_names_of(self.features)
+        return found if found is not None else id_names_of(self.outcomes)
 
     def ids(self) -> Ids | None:
         """Return the label of each row, or None."""
@@ -125,6 +146,53 @@ class PairedSource:
             feature_rows=self.feature_rows[start:stop],
             outcome_rows=self.outcome_rows[start:stop],
         )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Unmatched:
+    """Two stores of which nobody has looked who is in both: enough for a plan, and no more.
+
+    A plan that is only looked at (`primo fit --dry-run`) must not tell how many ids two files share:
+    who asks with files of their own would learn from it, for nothing, who is in the others.
+    """
+
+    features: Columns
+    outcomes: Columns
+    n: int  # rows at most
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the d features."""
+        return self.features.names
+
+    @property
+    def outcome_names(self) -> tuple[str, ...]:
+        """Names of the l outcomes."""
+        return self.outcomes.names
+
+    def __repr__(self) -> str:
+        """Show the schema only."""
+        return _schema(self)
+
+    @property
+    def rows_per_person(self) -> int:
+        """How many rows one person owns."""
+        return rows_per_person_of(self.features)
+
+    def ids(self) -> Ids | None:
+        """Refuse."""
+        raise InputError(_NOT_MATCHED)
+
+    def blocks(self, rows: int) -> Iterator[Block]:
+        """Refuse."""
+        raise InputError(_NOT_MATCHED)
+
+    def part(self, start: int, stop: int) -> Self:
+        """Refuse."""
+        raise InputError(_NOT_MATCHED)
+
+
+_NOT_MATCHED = "the rows of these files were opened for a plan only; open them again to read them"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -159,7 +227,12 @@ class Beside:
     @property
     def rows_per_person(self) -> int:
         """How many rows one person owns."""
-        return int(max(getattr(part, "rows_per_person", 1) for part in self.parts))
+        return max(map(rows_per_person_of, self.parts))
+
+    @property
+    def id_names(self) -> tuple[str, ...] | None:
+        """Names of the columns that hold the ids of the first labelled store, or None."""
+        return next((names for names in map(id_names_of, self.parts) if names is not None), None)
 
     def ids(self) -> Ids | None:
         """Return the labels that the first labelled store gives."""
@@ -186,6 +259,26 @@ class Beside:
         ]
         for blocks in zip(*walks, strict=True):
             yield np.hstack(blocks)
+
+
+def one_block(
+    source: Source, block: Literal["features", "outcomes"], rows: int
+) -> Iterator[NDArray[Any]]:
+    """Yield one block of all rows; the columns of the other one are not opened.
+
+    Except those of a source that somebody else wrote, which gives both or none.
+    """
+    if isinstance(source, SplitSource) and isinstance(source.columns, TableColumns):
+        names = source.feature_names if block == "features" else source.outcome_names
+        return replace(source.columns, names=names).blocks(source.rows, rows)
+    if isinstance(source, PairedSource) and block == "features":
+        return source.features.blocks(source.feature_rows, rows)
+    if isinstance(source, PairedSource):
+        return source.outcomes.blocks(source.outcome_rows, rows)
+    if isinstance(source, Unmatched):
+        columns = source.features if block == "features" else source.outcomes
+        return columns.blocks(range(columns.n), rows)
+    return (getattr(part, block) for part in source.blocks(rows))
 
 
 def select_ids(columns: Columns, rows: Rows) -> Ids | None:
@@ -217,6 +310,6 @@ def _as_index(rows: Rows) -> Any:
     return slice(rows.start, rows.stop if rows.stop >= 0 else None, rows.step)
 
 
-def _schema(source: SplitSource | PairedSource) -> str:
+def _schema(source: SplitSource | PairedSource | Unmatched) -> str:
     d, l = len(source.feature_names), len(source.outcome_names)
     return f"<{type(source).__name__} n={source.n} d={d} l={l} (private)>"

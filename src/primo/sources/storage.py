@@ -71,6 +71,12 @@ class TableColumns:
         """What the table is called in messages."""
         return self.store.where
 
+    @property
+    def id_names(self) -> tuple[str, ...] | None:
+        """Names of the columns, or of the index of a frame, that hold the ids; None without."""
+        index: tuple[str, ...] | None = getattr(self.store, "index_names", None)
+        return self.id_columns or index
+
     def __repr__(self) -> str:
         """Show the schema only."""
         return f"<TableColumns of {self.where} n={self.n} columns={len(self.names)} (private)>"

@@ -11,7 +11,7 @@ from primo.sources.base import Source
 from primo.sources.choose import refuse_overlap
 from primo.sources.frames import is_frame, open_frame
 from primo.sources.joining import match
-from primo.sources.paired import PairedSource, SplitSource
+from primo.sources.paired import PairedSource, SplitSource, Unmatched
 from primo.sources.parquet import open_feather, open_parquet
 from primo.sources.storage import TableColumns
 from primo.sources.text import open_text
@@ -94,6 +94,7 @@ def table_source(
     missing: Sequence[str] | None = None,
     separator: str | None = None,
     scratch: str | Path | None = None,
+    matched: bool = True,
 ) -> Source:
     """Make a source of one table, or of a table of features and one of outcomes.
 
@@ -102,9 +103,11 @@ def table_source(
     joined by `id_column`, and hold the people who are in both. Without ids, `same_order=True` states
     that row i is the same person in both; nothing can check that but the number of rows.
 
-    An id may occur once only, also in a single table: one row is what is protected.
+    An id may occur once only where tables are joined. In a single table, a fit refuses ids that occur
+    more often than its `rows_per_person` allows. With `matched=False` no id is read: two tables that
+    are joined by ids then make a source for a plan only, of as many rows as the shorter one has.
 
-    Cost: opening; with ids, a pass over each id column. The rows follow the table with more columns,
+    Cost: opening; to join, a pass over each id column. The rows follow the table with more columns,
     which is read front to back; the other one takes a detour over `scratch` if it is sorted otherwise.
     """
 
@@ -119,12 +122,17 @@ def table_source(
     if outcomes_table is None:
         right = left.select(outcomes, what="outcomes")
         refuse_overlap(left.names, right.names)
-        _refuse_two_rows(left)
         both = left.select([*left.names, *right.names])
         return SplitSource(columns=both, d=len(left.names), rows=range(left.n))
     right = opened(outcomes_table).select(outcomes, what="outcomes")
     refuse_overlap(left.names, right.names)
-    return _in_same_order(left, right) if same_order else _joined(left, right)
+    if same_order:
+        return _in_same_order(left, right)
+    for table_ in (left, right):
+        _refuse_without_ids(table_)
+    if not matched:
+        return Unmatched(features=left, outcomes=right, n=min(left.n, right.n))
+    return _joined(left, right)
 
 
 def _in_same_order(left: TableColumns, right: TableColumns) -> PairedSource:
@@ -135,22 +143,13 @@ def _in_same_order(left: TableColumns, right: TableColumns) -> PairedSource:
             f"{left.where} has {left.n} rows and {right.where} has {right.n}, so they cannot be the "
             "same people in the same order; give the column that names them as id_column"
         )
-    _refuse_two_rows(left)
-    _refuse_two_rows(right)
     return PairedSource(
         features=left, outcomes=right, feature_rows=range(left.n), outcome_rows=range(right.n)
     )
 
 
-def _refuse_two_rows(columns: TableColumns) -> None:
-    """Refuse people with two rows, where the rows have ids (a column, or the index of a frame)."""
-    found = columns.ids()
-    if found is not None:
-        _ = match([found], labels=[columns.where])
-
-
 def _joined(left: TableColumns, right: TableColumns) -> PairedSource:
-    ids = [_ids(left), _ids(right)]
+    ids = [found for found in (left.ids(), right.ids()) if found is not None]
     lead = 0 if len(left.names) >= len(right.names) else 1
     found = match(ids, labels=[left.where, right.where], order=lead)
     return PairedSource(
@@ -158,14 +157,12 @@ def _joined(left: TableColumns, right: TableColumns) -> PairedSource:
     )
 
 
-def _ids(columns: TableColumns) -> Any:
-    found = columns.ids()
-    if found is None:
+def _refuse_without_ids(columns: TableColumns) -> None:
+    if columns.id_names is None:
         raise InputError(
             f"{columns.where} has no ids to join by: name the column that holds them as id_column, or "
             "state with same_order=True that both tables hold the same people in the same order"
         )
-    return found
 
 
 def _supported() -> str:

@@ -36,6 +36,11 @@ class VariantColumns(ABC):
         return 2 if self.variants.haplotypes else 1
 
     @property
+    def id_names(self) -> tuple[str, ...]:
+        """The individual id, as PLINK calls it, also where a file calls it a sample."""
+        return ("IID",)
+
+    @property
     def n(self) -> int:
         """Number of rows: people, or twice as many haplotypes."""
         return self.samples * self.rows_per_person

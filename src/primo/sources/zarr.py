@@ -48,6 +48,7 @@ class ZarrColumns:
     n: int
     names: tuple[str, ...]
     labels: Ids | None
+    id_name: str
     unchanged: Unchanged  # its metadata
 
     def __repr__(self) -> str:
@@ -57,6 +58,11 @@ class ZarrColumns:
     def ids(self) -> Ids | None:
         """Return the labels that the caller gave for the rows, or None."""
         return self.labels
+
+    @property
+    def id_names(self) -> tuple[str, ...] | None:
+        """What the caller says that the labels are."""
+        return None if self.labels is None else (self.id_name,)
 
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the stored rows `order`, in blocks of `rows`."""
@@ -89,6 +95,7 @@ def open_zarr(
     *,
     names: Sequence[str] | None = None,
     ids: Sequence[str] | NDArray[Any] | None = None,
+    id_name: str = "",
     columns_first: bool = False,
 ) -> ZarrColumns:
     """Open a Zarr array of shape (rows, columns); only its metadata are read.
@@ -103,6 +110,8 @@ def open_zarr(
         Names of the columns; the name of the array (or store) and a number if None.
     ids
         Labels of the rows, if there are any; private.
+    id_name
+        What these labels are, for a ledger that pins what names a person: "IID".
     columns_first
         The array has the shape (columns, rows), as genotypes often have. It is turned in blocks.
     """
@@ -125,6 +134,7 @@ def open_zarr(
         n=n,
         names=check_names(place, names, width, f"{stem}_"),
         labels=check_ids(place, ids, n),
+        id_name=id_name,
         unchanged=unchanged,
     )
 

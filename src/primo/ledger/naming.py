@@ -1,0 +1,116 @@
+"""What names a person in a ledger: one thing for all its people, or they could not be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from primo.errors import InputError
+
+__all__ = ["Naming", "Person", "in_words"]
+
+#: Names of the columns, or levels of an index, that hold the ids; "" for labels without a name.
+Person = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Naming:
+    """What the people of a ledger are known by; fixed when it is made, or by its first charge.
+
+    Guarantee: all charges of a ledger are compared with each other, because all of them name people by
+    the same columns, or all by the values of their rows.
+    """
+
+    person: Person | None = None  # None: those of the first charge
+    pinned: bool = False  # by the steward
+    by_values: bool = False
+
+    @classmethod
+    def of(cls, person: str | Sequence[str] | None, by_values: bool) -> Self:
+        """Return what a steward asks for."""
+        if person is None:
+            return cls(by_values=by_values)
+        names = (person,) if isinstance(person, str) else tuple(person)
+        if not names or not all(isinstance(name, str) and name.strip() for name in names):
+            raise InputError(f"person={person!r} must be the name of a column, or several")
+        if by_values:
+            raise InputError(
+                "give person, the column that names people, or by_values=True, not both: people who "
+                "are known in two ways cannot be compared"
+            )
+        return cls(person=names, pinned=True)
+
+    @classmethod
+    def from_entry(cls, fields: dict[str, Any]) -> Self:
+        """Read what the first entry of a ledger says."""
+        person, by_values = fields["person"], fields["by_values"]
+        if not isinstance(by_values, bool):
+            raise ValueError(by_values)
+        return cls(
+            person=None if person is None else tuple(person),
+            pinned=person is not None,
+            by_values=by_values,
+        )
+
+    def to_entry(self) -> dict[str, Any]:
+        """Return what the first entry of a ledger keeps."""
+        return {"person": self.person and list(self.person), "by_values": self.by_values}
+
+    def settled(self, person: Person | None) -> Self:
+        """Return what holds after people were charged who are named by these columns."""
+        if self.by_values or self.person is not None:
+            return self
+        return replace(self, person=person)
+
+    def check(self, person: Person | None, where: str) -> None:
+        """Refuse people who are named by other columns; None stands for the values of their rows."""
+        if self.by_values:
+            if person is not None:
+                raise InputError(
+                    f"{where} knows people by the values of their rows; make the sketch with "
+                    "by_values=True"
+                )
+            return
+        if person is None:
+            raise InputError(
+                f"{where} knows people by their ids, and these rows have none: {_remedy(self.person)}. "
+                "(A default index counts rows and names nobody; rows are known by their values only in "
+                "a ledger that its steward made so, with by_values=True.) Nothing was charged"
+            )
+        if self.person is not None and person != self.person:
+            fixed = "its steward pinned" if self.pinned else "its first charge fixed"
+            raise InputError(
+                f"{where} names people by {in_words(self.person)} ({fixed} that), and these rows name "
+                f"them by {in_words(person)}: the same people would pass for others. To charge them, "
+                f"{_remedy(self.person)}; or ask the steward for another ledger. Nothing was charged"
+            )
+
+    def __str__(self) -> str:
+        """Say it for people."""
+        if self.by_values:
+            return "People are known by the values of their rows."
+        if self.person is None:
+            return "People are known by their ids; the first charge fixes which column holds them."
+        fixed = "pinned by the steward" if self.pinned else "fixed by the first charge"
+        return f"A person is named by {in_words(self.person)} ({fixed})."
+
+
+def in_words(person: Person) -> str:
+    """Name the columns, which are public."""
+    if person == ("",):
+        return "labels without a name"
+    return " and ".join(repr(name) if name else "a level without a name" for name in person)
+
+
+def _remedy(person: Person | None) -> str:
+    """Say how ids are given, as far as possible by name."""
+    if person == ("",):
+        return "give labels without a name, as before: ids=..., or the index of a pandas frame"
+    names = ("IID",) if person is None else person
+    column = repr(names[0]) if len(names) == 1 else repr(list(names))
+    example = "for example " if person is None else ""
+    return (
+        f"name the column that holds the ids, {example}id_column={column}, or make it the index of a "
+        f"pandas frame, X.set_index({column})"
+    )

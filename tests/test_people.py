@@ -1,0 +1,196 @@
+"""Every person is counted: recognised by the index of a frame, and charged for all rows they own."""
+
+import numpy as np
+import pytest
+
+import primo
+from primo.errors import BudgetError, InputError
+from primo.fitting import Settings, prepare, release_rows
+from primo.ledger import create_ledger
+from primo.noise import RandomBits
+from primo.privacy.budget import Budget
+from primo.sources.index import index_labels, index_names
+from primo.sources.npy import open_npy
+from primo.sources.paired import PairedSource
+
+pd = pytest.importorskip("pandas")
+
+N = 60
+RNG = np.random.default_rng(0)
+X = pd.DataFrame(RNG.uniform(-1, 1, size=(N, 12)), columns=[f"x{i}" for i in range(12)])
+Y = RNG.uniform(-1, 1, size=(N, 2))
+
+
+def model(**settings):
+    return primo.PrimoRegressor(
+        epsilon=1, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-1, 1), **settings
+    )
+
+
+def account(folder, epsilon=1.0, **how):
+    ledger = create_ledger(folder / "ledger", limit=Budget(epsilon=epsilon, delta=1e-6), **how)
+    return primo.Account(ledger=ledger, purpose="p")
+
+
+INDEXES = {
+    "text": pd.Index([f"p{i}" for i in range(N)]),
+    "whole numbers": pd.Index(range(100, 100 + N), dtype="int64"),
+    "floats": pd.Index(np.arange(100.0, 100 + N)),
+    "two levels": pd.MultiIndex.from_arrays([["f"] * N, range(N)], names=["FID", "IID"]),
+    "nullable": pd.Index(range(5, 5 + N), dtype="Int64"),
+    "categories": pd.CategoricalIndex([f"p{i}" for i in range(N)]),
+}
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.parametrize("of", ["features", "outcomes"])
+def test_ten_fits_of_the_same_indexed_people_do_not_pass_a_limit_for_one(tmp_path, kind, of):
+    """Each with another column, so that their values do not betray them."""
+    paid = account(tmp_path)
+    x = X.set_axis(INDEXES[kind]) if of == "features" else X
+    y = Y if of == "features" else pd.DataFrame(Y, columns=["a", "b"], index=INDEXES[kind])
+    model().fit(x[["x0"]], y, account=paid)
+    for i in range(1, 10):
+        with pytest.raises(BudgetError):
+            model().fit(x[[f"x{i}"]], y, account=paid)
+    (spent,) = paid.ledger.spent()
+    assert spent.releases == 1
+
+
+def test_whole_numbers_are_the_same_people_in_any_type():
+    kinds = (pd.Index([1, 2]), pd.Index([1.0, 2.0]), pd.Index(["1", " 2"]), pd.Index([1.0, "2"]))
+    assert {tuple(index_labels(index)) for index in kinds} == {("1", "2")}
+    pairs = pd.MultiIndex.from_tuples([("a", 1.0), ("b", 2.0)], names=["FID", None])
+    assert index_labels(pairs).tolist() == ["a\t1", "b\t2"]
+    assert index_names(pairs) == ("FID", "")
+    assert index_labels(pd.RangeIndex(3)) is None is index_names(pd.RangeIndex(3))
+    assert index_labels(pd.Index([1.0, np.nan])).tolist() == ["1", ""]
+    assert index_labels(pd.Index(["a", None, pd.NA, pd.NaT])).tolist() == ["a", "", "", ""]
+    with pytest.raises(InputError, match="not whole") as caught:
+        index_labels(pd.Index([0.125]))
+    assert "125" not in str(caught.value)
+
+
+def frames_that_name_nobody():
+    yield "a default index", X
+    yield "an array", X.to_numpy()
+    polars = pytest.importorskip("polars")
+    yield "polars", polars.from_pandas(X)
+
+
+def test_people_without_ids_are_refused_unless_the_steward_allows_it(tmp_path):
+    paid = account(tmp_path)
+    for what, x in frames_that_name_nobody():
+        with pytest.raises(InputError, match=r"knows people by their ids.*set_index"):
+            model().fit(x, Y, account=paid)
+        assert not paid.ledger.spent(), what
+    (tmp_path / "values").mkdir()
+    allowed = account(tmp_path / "values", by_values=True)
+    model().fit(X, Y, account=allowed)
+    with pytest.raises(BudgetError):
+        model().fit(X.set_axis(INDEXES["text"]), Y, account=allowed)
+
+
+def test_an_extension_uses_the_index_too(tmp_path):
+    paid = account(tmp_path, epsilon=1.1, person="IID")
+    named = X.set_axis(INDEXES["text"].rename("IID"))
+    release = model().fit(named, Y).release_
+    how = {"epsilon": 1, "delta": 1e-6, "outcome_bounds": (-1, 1), "account": paid}
+    with pytest.raises(InputError, match="names people by 'IID'"):
+        primo.extend(release, X.set_axis(INDEXES["text"]), Y, **how)
+    primo.extend(release, named, Y, **how)
+    with pytest.raises(BudgetError):
+        primo.extend(release, named, Y, **how)
+
+
+def test_labels_that_differ_are_not_put_together():
+    y = pd.DataFrame(Y, index=INDEXES["whole numbers"])
+    with pytest.raises(InputError, match="other labels"):
+        model().fit(X.set_axis(INDEXES["text"]), y)
+    model().fit(X.set_axis(INDEXES["floats"]), y)
+
+
+# -- several rows of one person -------------------------------------------------------------------------
+
+
+def twice(count=2):
+    """Labels of which each person has `count`."""
+    return np.repeat([f"secret{i}" for i in range(N // count)], count)
+
+
+def of_arrays(folder, labels):
+    if not (folder / "x.npy").exists():
+        np.save(folder / "x.npy", X.to_numpy())
+        np.save(folder / "y.npy", Y)
+    features = open_npy(folder / "x.npy", ids=labels)
+    outcomes = open_npy(folder / "y.npy")
+    return PairedSource(
+        features=features, outcomes=outcomes, feature_rows=range(N), outcome_rows=range(N)
+    )
+
+
+@pytest.mark.parametrize("ledger", [False, True])
+@pytest.mark.parametrize("form", ["frame", "npy"])
+def test_a_person_with_several_rows_is_refused_or_pays_for_all(tmp_path, form, ledger):
+    paid = account(tmp_path, epsilon=50) if ledger else None
+    rows = (X.set_axis(twice()), Y) if form == "frame" else (of_arrays(tmp_path, twice()),)
+    said = []
+    for settings in ({}, {"rows_per_person": 1}):
+        with pytest.raises(InputError, match="rows_per_person=") as caught:
+            model(**settings).fit(*rows, account=paid)
+        said.append(str(caught.value))
+    worse = (X.set_axis(twice(3)), Y) if form == "frame" else (of_arrays(tmp_path, twice(3)),)
+    with pytest.raises(InputError, match="at most 2 rows"):
+        model(rows_per_person=2).fit(*worse, account=paid)
+    assert not any("secret" in text or any(map(str.isdigit, text)) for text in said)
+    fitted = model(rows_per_person=2).fit(*rows, account=paid)
+    plan = fitted.release_.plan
+    assert plan.rows_per_person == 2
+    assert "a person owns 2 rows" in fitted.release_.statement()
+    if paid is not None:
+        (spent,) = paid.ledger.spent()
+        assert (spent.releases, spent.mu) == (1, 2 * plan.mu)
+
+
+def test_a_row_without_an_id_says_no_more_than_a_repeated_one():
+    empty = X.set_axis(pd.Index(["", *INDEXES["text"][1:]]))
+    said = set()
+    for x in (empty, X.set_axis(twice())):
+        with pytest.raises(InputError) as caught:
+            model().fit(x, Y)
+        said.add(str(caught.value))
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "2", True, None])
+def test_rows_per_person_is_a_number(value):
+    with pytest.raises(InputError, match="rows_per_person"):
+        model(rows_per_person=value).fit(X, Y)
+
+
+def test_one_individual_id_in_many_families(tmp_path):
+    from primo.cli.demo import _write_cohort
+    from primo.sources.cohort import open_cohort
+
+    _write_cohort(tmp_path)
+    for name in ("cohort.fam", "traits.tsv"):
+        lines = (tmp_path / name).read_text().splitlines()
+        renamed = []
+        for line in lines:
+            family, person, *rest = line.split("\t")
+            person = "secret" if person in ("person00003", "person00004") else person
+            renamed.append("\t".join([family, person, *rest]))
+        (tmp_path / name).write_text("\n".join(renamed) + "\n")
+    source = open_cohort(bfile=tmp_path / "cohort", pheno=tmp_path / "traits.tsv").source
+    paid = account(tmp_path, epsilon=50)
+    settings = {"epsilon": 1, "delta": 1e-8, "feature_bounds": (0, 2), "outcome_bounds": (-9, 9)}
+    settings["missing"] = "centre"
+    for most in (1, 2):
+        prepared = prepare(source, Settings(**settings, rows_per_person=most))
+        if most == 1:
+            with pytest.raises(InputError, match="several families"):
+                release_rows(source, prepared, bits=RandomBits.fresh(), account=paid)
+            assert not paid.ledger.spent()
+        else:
+            release_rows(source, prepared, bits=RandomBits.fresh(), account=paid)
+            assert paid.ledger.spent()[0].mu == 2 * prepared.plan.mu
