@@ -149,6 +149,17 @@ CLIPPING = (
         (f"{_ALONE}::test_whether_squares_overflow_does_not_depend_on_other_rows",),
     ),
     Mutant(
+        "one string makes strings of all cells of a list",
+        (
+            Patch(
+                "intake.py",
+                "np.asarray(table, dtype=object).astype(np.float64)",
+                "np.asarray(table).astype(np.float64)",
+            ),
+        ),
+        ("tests/test_cells_alone.py::test_a_string_in_a_list_does_not_move_other_people",),
+    ),
+    Mutant(
         "sums in float32 are taken for exact beyond its integers",
         (Patch("signs.py", "_EXACT = 2**24", "_EXACT = 2**26"),),
         ("tests/test_signs.py::test_sums_end_at_the_integers_of_float32",),

@@ -3,8 +3,8 @@
 A kernel reports the squared length of what it wrote for each row, or infinity where it does not vouch
 for it, and `primo.quantise` decides by that. The proof is short:
 
-- A finite length is a sum of squares of finite, truncated numbers: they are integers. If it is
-  below 2**53, so was every partial sum, and none was rounded, whatever the order: it is the exact length.
+- A finite length is a sum of squares of finite, truncated numbers: they are integers. If it is below
+  2**53, so was every partial sum, and none was rounded, whatever the order: it is the exact length.
 - The integers are the very bits that NumPy writes, because each value takes the same operations, none
   of them contracted or reordered.
 
