@@ -166,3 +166,12 @@ def test_nullable_columns_hold_the_same_numbers_with_and_without_gaps():
             for frame in (pd.DataFrame({"a": column}), pd.DataFrame({"a": column, "b": 0.5})):
                 assert as_floats(frame)[0, 0] == expected
                 assert read_frame(frame)[0, 0] == expected
+
+
+@pytest.mark.parametrize("make", [np.array, list], ids=["array", "list"])
+def test_a_number_beyond_float64_is_infinite_and_warns_of_nothing(make, recwarn):
+    large = np.longdouble(10) ** 400
+    if np.isinf(large):
+        pytest.skip("long doubles are no longer than others here")
+    assert as_floats(make([large, np.longdouble(1)])).tolist() == [np.inf, 1.0]
+    assert not recwarn

@@ -160,6 +160,25 @@ CLIPPING = (
         ("tests/test_cells_alone.py::test_a_string_in_a_list_does_not_move_other_people",),
     ),
     Mutant(
+        "a blank line in a table of one column is skipped",
+        (
+            Patch("sources/text.py", "rows = lines if len(header) == 1 else", "rows ="),
+            Patch(
+                "sources/text.py",
+                "ignore_empty_lines=len(self.header) > 1",
+                "ignore_empty_lines=True",
+            ),
+        ),
+        ("tests/sources/test_blank_lines.py::test_a_blank_line_of_one_column_is_a_missing_cell",),
+    ),
+    Mutant(
+        "tables with skipped lines are paired by order",
+        (Patch("sources/tables.py", 'if getattr(table.store, "skips", False):', "if False:"),),
+        (
+            "tests/sources/test_blank_lines.py::test_skipped_lines_and_the_same_order_do_not_go_together",
+        ),
+    ),
+    Mutant(
         "sums in float32 are taken for exact beyond its integers",
         (Patch("signs.py", "_EXACT = 2**24", "_EXACT = 2**26"),),
         ("tests/test_signs.py::test_sums_end_at_the_integers_of_float32",),

@@ -102,7 +102,8 @@ def _as_array(table: Any) -> NDArray[Any]:
 
 def _quietly(convert: Callable[[], NDArray[Any]]) -> NDArray[Any] | None:
     try:
-        return convert()
+        with np.errstate(all="ignore"):  # a warning would depend on private values
+            return convert()
     except (TypeError, ValueError, OverflowError):
         return None
 
