@@ -189,7 +189,8 @@ _EXACT = 2.0**53  # below it, integers and their sums are not rounded
 
 def _reach_too_far(rows: Matrix) -> NDArray[np.bool_]:
     """Return which rows hold a number beyond `_REACH`, or none at all (NaN)."""
-    return ~(np.abs(rows).max(axis=1) <= _REACH)
+    within: NDArray[np.bool_] = np.abs(rows).max(axis=1) <= _REACH
+    return ~within
 
 
 def _lengths(rows: Matrix) -> Matrix:
