@@ -47,8 +47,8 @@ def fused(
 
     Without a centre, `factor` is one number and nothing is cut. A value that is not finite becomes 0 if
     `fill`. Else it gives its row the length infinity, as does a value beyond `reach`, whose square must
-    be finite, and as may values that are together. Returns None if there is no kernel for the type,
-    shape or layout of the rows, and leaves `out` alone.
+    be finite; so may several values that are beyond it together. Returns None if there is no kernel for
+    the type, shape or layout of the rows, and leaves `out` alone.
     Cost: one pass, during which other threads run; a second when a machine first compiles it.
     """
     # Compiled code checks no index, so what it assumes is checked here.

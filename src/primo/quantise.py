@@ -218,7 +218,7 @@ def _squares(rows: Matrix) -> Matrix:
 def _squares_in_order(rows: Matrix) -> Matrix:
     """Return the squared norm of each row, added up by a tree that the number of columns alone fixes.
 
-    Every step is one addition of two columns, value by value: NumPy has no order to choose.
+    Every step adds one half of the columns to the other, value by value: NumPy has no order to choose.
     """
     sums = rows * rows
     width = sums.shape[1]
