@@ -162,6 +162,21 @@ def test_chunks_of_dask_arrays(client, rows):
     assert_same(fold(source, plan()), expected)
 
 
+def test_chunks_of_other_types_than_the_array_says(client, rows):
+    """Pandas makes whole numbers of a partition where nothing is missing; they meet floats."""
+    x = rows[0].copy()
+    x[:900] = np.trunc(x[:900])
+
+    def whole(block):
+        return block.astype(np.int64) if (block == np.trunc(block)).all() else block
+
+    array = dask_array.from_array(x, chunks=(900, 2)).map_blocks(whole, dtype=float, meta=x[:0])
+    source = dask_source(array, dask_array.from_array(rows[1], chunks=(1000, 2)))
+    expected = fold(in_memory((x, rows[1])), plan())
+    assert_same(fold_on_cluster(source, plan(), client=client), expected)
+    assert_same(fold(source, plan()), expected)
+
+
 def test_rows_of_dask_arrays_in_another_order_and_with_a_sample(client, rows):
     order = np.random.default_rng(1).permutation(N)
     source = replace(dask_rows(rows), feature_rows=order, outcome_rows=order)

@@ -150,14 +150,20 @@ def test_it_does_not_vouch_for_what_is_not_finite_or_far_out(centre, value):
     out = np.empty((2, 3))
     how = {"centre": centre, "factor": np.float64(1) if centre is None else np.ones(3)}
     lengths = kernels.fused(
-        rows, out, **how, edge=2.0 if centre is not None else np.inf, fill=False
+        rows, out, **how, edge=2.0 if centre is not None else np.inf, reach=2.0**480, fill=False
     )
     assert lengths.tolist() == [1 + 4 + (9 if centre is None else 4), np.inf]
 
 
 def test_it_stands_aside_and_touches_nothing():
     out = np.full((2, 3), 7.0)
-    how = {"centre": None, "factor": np.float64(1), "edge": np.inf, "fill": False}
+    how = {
+        "centre": None,
+        "factor": np.float64(1),
+        "edge": np.inf,
+        "reach": 2.0**480,
+        "fill": False,
+    }
     assert kernels.fused(np.ones((2, 3), dtype=np.uint64), out, **how) is None
     assert kernels.fused(np.asfortranarray(np.ones((2, 3))), out, **how) is None
     assert kernels.fused(np.ones((2, 2)), out, **how) is None

@@ -9,6 +9,7 @@ _RANDOM = "tests/mechanisms/test_replay.py::test_random_neighbours_are_never_fur
 _REPLAY = "tests/audit_replay/test_neighbours.py"
 _SEARCH = f"{_REPLAY}::test_a_search_finds_neighbours_mu_apart_and_none_further"
 _AROUND = f"{_REPLAY}::test_nothing_private_goes_around_the_noise"
+_ALONE = "tests/test_rows_alone.py"
 _SAMPLING = "tests/privacy/test_subsampling.py"
 
 # The sensitivity.
@@ -101,7 +102,7 @@ CLIPPING = (
         "shortened rows are rounded to nearest and not checked in integers",
         (
             Patch("quantise.py", "rows = np.trunc(rows * shrink", "rows = np.rint(rows * shrink"),
-            Patch("quantise.py", "~(_squares(rows) <= limit))", "_squares(rows) < 0)"),
+            Patch("quantise.py", "~(_lengths(rows) <= limit))", "_lengths(rows) < 0)"),
         ),
         ("tests/test_quantise.py::test_shortened_rows_are_in_the_ball_to_the_last_integer",),
     ),
@@ -119,12 +120,71 @@ CLIPPING = (
     Mutant(
         "a compiled kernel vouches for rows of any length",
         (
-            Patch("kernels.py", "return length if length < _FAR**2 else np.inf", "return 0.0"),
-            Patch("kernels.py", "return length if reach < _FAR else np.inf", "return 0.0"),
+            Patch("kernels.py", "return length if length < reach**2 else np.inf", "return 0.0"),
+            Patch("kernels.py", "return length if sizes < reach else np.inf", "return 0.0"),
         ),
         ("tests/test_kernels.py::test_types_and_layouts[bounds0-float64]",),
         needs="numba",
         slow=True,  # it is compiled anew
+    ),
+    Mutant(
+        "squared norms of long rows are added up in whatever order",
+        (
+            Patch(
+                "quantise.py", "np.sqrt(limit / _lengths(rows))", "np.sqrt(limit / _squares(rows))"
+            ),
+        ),
+        (f"{_ALONE}::test_the_last_bit_of_a_squared_norm_does_not_depend_on_other_rows",),
+    ),
+    Mutant(
+        "a sum of squares decides which rows are too far out",
+        (
+            Patch(
+                "quantise.py",
+                "= np.abs(rows).max(axis=1) <= _REACH",
+                "= np.isfinite(_squares(rows))",
+            ),
+            Patch("quantise.py", "_REACH = 2.0**480", "_REACH = 2.0**511"),
+        ),
+        (f"{_ALONE}::test_whether_squares_overflow_does_not_depend_on_other_rows",),
+    ),
+    Mutant(
+        "one string makes strings of all cells of a list",
+        (
+            Patch(
+                "intake.py",
+                "np.asarray(table, dtype=object).astype(np.float64)",
+                "np.asarray(table).astype(np.float64)",
+            ),
+        ),
+        ("tests/test_cells_alone.py::test_a_string_in_a_list_does_not_move_other_people",),
+    ),
+    Mutant(
+        "the first chunk of a Dask array decides on the type of others",
+        (Patch("sources/dask.py", "DaskColumns(array=alike,", "DaskColumns(array=array,"),),
+        (
+            "tests/sources/test_dask.py::test_the_type_of_one_chunk_does_not_round_the_rows_of_another",
+        ),
+        needs="dask",
+    ),
+    Mutant(
+        "a blank line in a table of one column is skipped",
+        (
+            Patch("sources/text.py", "rows = lines if len(header) == 1 else", "rows ="),
+            Patch(
+                "sources/text.py",
+                "ignore_empty_lines=len(self.header) > 1",
+                "ignore_empty_lines=True",
+            ),
+        ),
+        ("tests/sources/test_blank_lines.py::test_a_blank_line_of_one_column_is_a_missing_cell",),
+    ),
+    Mutant(
+        "tables with skipped lines are paired by order",
+        (Patch("sources/tables.py", 'if getattr(table.store, "skips", False):', "if False:"),),
+        (
+            "tests/sources/test_blank_lines.py::test_skipped_lines_and_the_same_order_do_not_go_together",
+        ),
     ),
     Mutant(
         "sums in float32 are taken for exact beyond its integers",

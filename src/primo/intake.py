@@ -34,6 +34,8 @@ _MOST_THREADS = 1024  # each holds moments of its own
 def numeric(table: Any, block: str) -> NDArray[Any]:
     """Return a table as an array of real numbers, or refuse it without showing what is in it.
 
+    Guarantee: the number that a cell becomes in float64 is a function of that cell alone.
+
     The conversions of NumPy and scikit-learn quote the offending cell in their messages ("could not
     convert string to float: ..."); a private cell must not end up in a log. For the same reason the
     error is raised outside the handler: it carries no trace of the original one.
@@ -43,8 +45,6 @@ def numeric(table: Any, block: str) -> NDArray[Any]:
     if hasattr(table, "collect") and not hasattr(table, "__array__"):
         raise NotNumericError(f"the {block} are a lazy frame; call .collect() first")
     array = _quietly(lambda: _as_array(table))
-    if array is not None and array.dtype.kind in "OUS":
-        array = _quietly(lambda: _as_floats(table))
     if array is None:
         raise NotNumericError(
             f"the {block} contain something that is not a number (every argument must be a number, or "
@@ -96,23 +96,39 @@ def _in_another_order(left: Any, right: Any) -> bool:
 
 
 def _as_array(table: Any) -> NDArray[Any]:
+    """Return the cells in one type; each is the same number in float64 whatever the others are.
+
+    NumPy chooses the type of a list by all of its cells. Real numbers of all kinds go together: none is
+    rounded that float64 would not round in the same way. Among objects and strings it is otherwise. One
+    string makes strings of all cells, and np.float32(0.1), spelled "0.1", becomes another number.
+    """
     if isinstance(table, np.ma.MaskedArray):  # a mask means missing; plain conversion drops it
         return np.asarray(np.ma.filled(table.astype(np.float64), np.nan))
-    return np.asarray(table)
+    array = np.asarray(table)
+    if array.dtype.kind in "OUS":
+        return _cell_by_cell(table)
+    # Arithmetic with longer floats would round other cells of a list otherwise than float64 does.
+    return array.astype(np.float64) if array.dtype.kind == "f" and array.itemsize > 8 else array
 
 
 def _quietly(convert: Callable[[], NDArray[Any]]) -> NDArray[Any] | None:
     try:
-        return convert()
+        with np.errstate(all="ignore"):  # a warning would depend on private values
+            return convert()
     except (TypeError, ValueError, OverflowError):
         return None
 
 
-def _as_floats(table: Any) -> NDArray[Any]:
+def _cell_by_cell(table: Any) -> NDArray[np.float64]:
     """Convert strings and objects; the missing values of nullable pandas columns become NaN."""
     if hasattr(table, "to_numpy") and hasattr(table, "isna"):
+        for kind in np.asarray(table.dtypes, dtype=object).flat:
+            if getattr(kind, "kind", "O") in "mMc":  # pandas would make some number of them
+                raise TypeError("dates, times and complex numbers are no real numbers")
         return np.asarray(table.to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.asarray(table).astype(np.float64)
+    if hasattr(table, "__array__"):  # its type is its own, and not for us to choose
+        table = np.asarray(table)
+    return np.asarray(table, dtype=object).astype(np.float64)
 
 
 def reference_covariance(covariance: Any, mean: Any, plan: Plan) -> NDArray[np.float64] | None:

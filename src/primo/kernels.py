@@ -3,8 +3,8 @@
 A kernel reports the squared length of what it wrote for each row, or infinity where it does not vouch
 for it, and `primo.quantise` decides by that. The proof is short:
 
-- A finite length is a sum of squares of finite, truncated numbers: they are integers. If it is at most
-  2**53, no partial sum was larger, so none was rounded, whatever the order: it is the exact length.
+- A finite length is a sum of squares of finite, truncated numbers: they are integers. If it is below
+  2**53, so was every partial sum, and none was rounded, whatever the order: it is the exact length.
 - The integers are the very bits that NumPy writes, because each value takes the same operations, none
   of them contracted or reordered.
 
@@ -32,9 +32,6 @@ Bits = NDArray[np.uint64]
 _TYPES = tuple(np.dtype(name) for name in ("float64", "float32", "int8"))
 _LARGEST = float(np.finfo(np.float64).max)
 
-#: In steps: rows that reach further are left to NumPy. Its square is finite.
-_FAR = 2.0**500
-
 
 def fused(
     rows: NDArray[Any],
@@ -43,13 +40,15 @@ def fused(
     centre: Matrix | None,
     factor: Matrix,
     edge: float,
+    reach: float,
     fill: bool,
 ) -> Matrix | None:
     """Write trunc((rows - centre)·factor), cut to ±edge, into `out` and return squared lengths.
 
     Without a centre, `factor` is one number and nothing is cut. A value that is not finite becomes 0 if
-    `fill`. Else it gives its row the length infinity, as does being very far out. Returns None if there
-    is no kernel for the type, shape or layout of the rows, and leaves `out` alone.
+    `fill`. Else it gives its row the length infinity, as does a value beyond `reach`, whose square must
+    be finite; so may several values that are beyond it together. Returns None if there is no kernel for
+    the type, shape or layout of the rows, and leaves `out` alone.
     Cost: one pass, during which other threads run; a second when a machine first compiles it.
     """
     # Compiled code checks no index, so what it assumes is checked here.
@@ -61,9 +60,9 @@ def fused(
     read[0].flags.writeable = False  # one type, and so one compilation, for rows of both kinds
     lengths = np.empty(len(rows))
     if centre is None:
-        _scale_rows(*read, float(factor), fill, *written, width, lengths)
+        _scale_rows(*read, float(factor), reach, fill, *written, width, lengths)
     else:
-        _centre_rows(*read, centre, factor, edge, fill, *written, lengths)
+        _centre_rows(*read, centre, factor, edge, reach, fill, *written, lengths)
     return lengths
 
 
@@ -108,7 +107,7 @@ def _plus(a: float, b: float) -> float:
 
 
 @_compiled(inline="always")
-def _scale_row(row: Matrix, factor: float, fill: bool, out: Matrix) -> float:
+def _scale_row(row: Matrix, factor: float, reach: float, fill: bool, out: Matrix) -> float:
     length = 0.0
     for j in range(len(out)):
         value = row[j] * factor
@@ -117,23 +116,23 @@ def _scale_row(row: Matrix, factor: float, fill: bool, out: Matrix) -> float:
         value = np.trunc(value)
         length = _plus(length, value * value)
         out[j] = value
-    return length if length < _FAR**2 else np.inf
+    return length if length < reach**2 else np.inf
 
 
 @_compiled(inline="always")
 def _centre_row(
-    row: Matrix, centre: Matrix, factor: Matrix, edge: float, fill: bool, out: Matrix
+    row: Matrix, centre: Matrix, factor: Matrix, edge: float, reach: float, fill: bool, out: Matrix
 ) -> float:
-    length, reach = 0.0, 0.0
+    length, sizes = 0.0, 0.0
     for j in range(len(out)):
         value = (row[j] - centre[j]) * factor[j]
         if fill:
             value = value if abs(row[j]) <= _LARGEST else 0.0
-        reach = _plus(reach, abs(value))  # cutting would hide infinity
+        sizes = _plus(sizes, abs(value))  # cutting would hide infinity
         value = np.trunc(edge if value > edge else (-edge if value < -edge else value))
         length = _plus(length, value * value)
         out[j] = value
-    return length if reach < _FAR else np.inf  # nor is NaN below it
+    return length if sizes < reach else np.inf  # nor is NaN below it
 
 
 # Whether to fill is asked for each row, not for each value: the loops over values stay short.
@@ -142,6 +141,7 @@ def _scale_rows(
     rows: NDArray[Any],
     step: int,
     factor: float,
+    reach: float,
     fill: bool,
     out: Matrix,
     out_step: int,
@@ -152,9 +152,9 @@ def _scale_rows(
         a, b = i * step, i * out_step
         row, into = rows[a : a + width], out[b : b + width]
         if fill:
-            lengths[i] = _scale_row(row, factor, True, into)
+            lengths[i] = _scale_row(row, factor, reach, True, into)
         else:
-            lengths[i] = _scale_row(row, factor, False, into)
+            lengths[i] = _scale_row(row, factor, reach, False, into)
 
 
 @_kept
@@ -164,6 +164,7 @@ def _centre_rows(
     centre: Matrix,
     factor: Matrix,
     edge: float,
+    reach: float,
     fill: bool,
     out: Matrix,
     out_step: int,
@@ -174,9 +175,9 @@ def _centre_rows(
         a, b = i * step, i * out_step
         row, into = rows[a : a + width], out[b : b + width]
         if fill:
-            lengths[i] = _centre_row(row, centre, factor, edge, True, into)
+            lengths[i] = _centre_row(row, centre, factor, edge, reach, True, into)
         else:
-            lengths[i] = _centre_row(row, centre, factor, edge, False, into)
+            lengths[i] = _centre_row(row, centre, factor, edge, reach, False, into)
 
 
 @_kept

@@ -2,8 +2,12 @@
 
 Floating-point sums have a larger sensitivity than real ones (Casacuberta et al. 2022). Here a row
 becomes a vector of integers whose squared norm is checked *as an integer*; everything after this
-point is exact. The map works on each row by itself, which is all that the sensitivity needs: however
-odd a row is, what is counted of it lies in the ball.
+point is exact. However odd a row is, what is counted of it lies in the ball.
+
+The integers of a row are a function of that row alone (docs/guarantee.md, section 3), and the
+sensitivity needs that as much as the ball. Most steps work on one number at a time. What is computed
+of a whole row is its largest value, which has no order, and its squared norm, which `_lengths` adds up
+in an order that depends on the number of columns only, wherever the order matters.
 """
 
 from __future__ import annotations
@@ -70,12 +74,14 @@ class Quantiser:
         limit = self.radius_squared - (self.constant or 0) ** 2
         # A warning would depend on private values, and every case it could mean is dealt with.
         with np.errstate(all="ignore"):
-            # Sums of squares of integers below 2**53 are exact in float64, in any order. What is not
-            # *shown* to be inside counts as outside, so NaN cannot slip through.
+            if rows.dtype.itemsize > 8:  # float64 is what everything below computes in
+                rows = rows.astype(np.float64)
+            # Which rows are over depends on no order of summation, see `_lengths`. What is not *shown*
+            # to be inside counts as outside, so NaN cannot slip through.
             lengths = self._truncate(rows, z)
             over = np.flatnonzero(~(lengths <= limit))
             if len(over):
-                self._repair(rows, z, over[~np.isfinite(lengths[over])])
+                self._repair(rows, z, over[~(lengths[over] <= _REACH**2)])
                 self._shorten(z, over, limit)
         if self.constant is not None:
             out[:, -1] = self.constant
@@ -90,6 +96,7 @@ class Quantiser:
                 centre=None if self._plain else self.clip.centre,
                 factor=self._factor,
                 edge=self._edge,
+                reach=_REACH,
                 fill=self.missing == "centre",
             )
         if lengths is None:
@@ -109,7 +116,7 @@ class Quantiser:
             np.multiply(z, self._factor, out=z)
         if self.clip.box:
             # Cutting would hide infinity, so rows that are not finite are found before.
-            self._repair(rows, z, np.flatnonzero(~np.isfinite(_squares(z))))
+            self._repair(rows, z, np.flatnonzero(~(_squares(z) <= _REACH**2)))
             np.clip(z, -self._edge, self._edge, out=z)
         np.trunc(z, out=z)
         return _squares(z)
@@ -136,16 +143,21 @@ class Quantiser:
     def _shorten(z: Matrix, over: NDArray[np.intp], limit: int) -> None:
         """Shorten rows to the norm, and check in integers that they are within it."""
         rows = np.nan_to_num(z[over], posinf=0.0, neginf=0.0)  # repaired already; never trust it
-        shrink = np.minimum(1.0, np.sqrt(limit / _squares(rows)))
+        shrink = np.minimum(1.0, np.sqrt(limit / _lengths(rows)))
         rows = np.trunc(rows * shrink[:, None])
         # Floats may end a hair outside. One step toward zero in every coordinate always shrinks, so
         # this ends.
-        while len(outside := np.flatnonzero(~(_squares(rows) <= limit))):
+        while len(outside := np.flatnonzero(~(_lengths(rows) <= limit))):
             rows[outside] -= np.sign(rows[outside])
         z[over] = rows
 
     def _repair(self, rows: NDArray[Any], z: Matrix, suspect: NDArray[np.intp]) -> None:
-        """Deal with rows whose norm is not finite: missing values, or numbers near 1e308."""
+        """Deal with rows among the suspect that hold missing values, or numbers near 1e308.
+
+        Their largest value says which they are. Whether a sum of squares is finite may depend on its
+        order, so a sum only makes a row suspect: one that is at most `_REACH`² holds no larger square.
+        """
+        suspect = suspect[_reach_too_far(z[suspect])]
         finite = np.isfinite(rows[suspect])
         if not finite.all():
             if self.missing != "centre":
@@ -155,7 +167,7 @@ class Quantiser:
                     "(Which row it is stays private)"
                 )
             z[suspect] = np.where(finite, z[suspect], 0.0)
-        for i in suspect[~np.isfinite(_squares(z[suspect]))]:
+        for i in suspect[_reach_too_far(z[suspect])]:
             # Halving before subtracting keeps the difference of two huge numbers finite; dividing
             # by the largest keeps the direction while the length is beyond float64.
             row = np.asarray(rows[i], dtype=np.float64)
@@ -164,16 +176,57 @@ class Quantiser:
             direction = halves / size / self.clip.scale
             length = min(2 * size, _FAR * self.clip.norm / float(np.abs(direction).max() or 1.0))
             # Cut or shortened it will be in any case: this far out, only the direction matters.
-            z[i] = direction * (2 * size if self.clip.box else length) / self.step
+            z[i] = np.trunc(direction * (2 * size if self.clip.box else length) / self.step)
 
 
 _FAR = 1e30  # times the norm: far outside, and finite when squared and summed
 
+#: In steps. Rows that hold nothing larger have a finite squared norm, in any order of summation.
+_REACH = 2.0**480
 
-def _squares(rows: Matrix) -> NDArray[np.float64]:
+_EXACT = 2.0**53  # below it, integers and their sums are not rounded
+
+
+def _reach_too_far(rows: Matrix) -> NDArray[np.bool_]:
+    """Return which rows hold a number beyond `_REACH`, or none at all (NaN)."""
+    within: NDArray[np.bool_] = np.abs(rows).max(axis=1) <= _REACH
+    return ~within
+
+
+def _lengths(rows: Matrix) -> Matrix:
+    """Return the squared norm of each row of integers, as a function of that row alone.
+
+    `_squares` adds in an order that may depend on the other rows. Sums of squares never go down,
+    rounded or not, and what is 2**53 or more is not rounded to less. So if the result is below 2**53,
+    every square and every partial sum was, and as integers they were exact: it is the true sum. The
+    other way round, if the true sum is below 2**53, every order finds it. Hence which rows are not
+    below depends on no order either, and those are added up again in a fixed one.
+    """
+    lengths = _squares(rows)
+    beyond = np.flatnonzero(~(lengths < _EXACT))
+    if len(beyond):
+        lengths[beyond] = _squares_in_order(rows[beyond])
+    return lengths
+
+
+def _squares(rows: Matrix) -> Matrix:
     """Return the squared norm of each row; einsum lets other threads run, BLAS dots do not."""
-    squares: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows)
+    squares: Matrix = np.einsum("ij,ij->i", rows, rows)
     return squares
+
+
+def _squares_in_order(rows: Matrix) -> Matrix:
+    """Return the squared norm of each row, added up by a tree that the number of columns alone fixes.
+
+    Every step adds one half of the columns to the other, value by value: NumPy has no order to choose.
+    """
+    sums = rows * rows
+    width = sums.shape[1]
+    while width > 1:
+        half = -(-width // 2)
+        sums[:, : width - half] += sums[:, half:width]
+        width = half
+    return sums[:, 0]
 
 
 #: Numbers, from which compiled kernels save what it takes to load them (half a second).

@@ -12,7 +12,7 @@ from primo.errors import InputError
 from primo.sources import fast, packed, parquet, text
 from primo.sources.arrow import to_floats
 from primo.sources.assembled import ColumnPortion, RowPortion, assemble
-from primo.sources.cells import _breaks, count_rows, doubled, first_cells
+from primo.sources.cells import _breaks, count_lines, doubled, first_cells
 from primo.sources.parquet import open_feather, open_parquet
 
 pytest.importorskip("numba", reason="the loops need the extra primo-dp[fast]")
@@ -271,9 +271,9 @@ def test_ids_are_cut_off_or_left_to_the_parser(body, cells, first):
 
 @given(st.text("a\r\n", max_size=12))
 @pytest.mark.parametrize("loops", [None, compiled])
-def test_empty_lines_are_no_rows(loops, body):
-    rows = sum(1 for line in body.encode().splitlines() if line)
-    assert count_rows(body.encode(), loops) == rows
+def test_lines_and_blank_ones_are_counted(loops, body):
+    lines = body.encode().splitlines()
+    assert count_lines(body.encode(), loops) == (len(lines), lines.count(b""))
 
 
 @MANY_FILES
@@ -293,10 +293,12 @@ def test_rows_are_counted_alike_wherever_chunks_end(
     for chunk in (size, 2**20):
         monkeypatch.setattr(text, "_CHUNK", chunk)
         with path.open("rb") as file:
-            counts.append(text._scan(file, 0, separator, path)[0][-1])
+            counts.append([int(found.sum()) for found in text._scan(file, separator, path)])
     assert counts[0] == counts[1]
-    if separator != " ":
-        assert counts[1] == sum(1 for line in body.encode().splitlines() if line)
+    lines = body.encode().splitlines()
+    if separator == " ":
+        lines = [line.strip() for line in body.replace("\r", " ").encode().splitlines()]
+    assert counts[1] == [len(lines), lines.count(b""), len(body.encode())]
 
 
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 1000])

@@ -58,3 +58,32 @@ def test_what_is_refused():
         dask_source(da.zeros((5, 2)), y[:4])
     with pytest.raises(InputError, match="2 columns but 1 names"):
         dask_source(da.zeros((5, 2)), y, ["a"])
+
+
+def chunks_of(types):
+    """Return an array of two rows a chunk that says it is float64, whatever its chunks are."""
+
+    def make(block, block_info=None):
+        return block.astype(types[block_info[None]["chunk-location"][0]])
+
+    rows = np.arange(4.0 * len(types)).reshape(-1, 2) / 2
+    array = da.from_array(rows, chunks=(2, 2))
+    return rows, array.map_blocks(make, dtype=float, meta=rows[:0])
+
+
+def test_the_type_of_one_chunk_does_not_round_the_rows_of_another():
+    """Such as the whole numbers that pandas makes of partitions without gaps."""
+    rows, array = chunks_of(["int64", "float64", "float32"])
+    rows[:2] = np.trunc(rows[:2])
+    for size in (1, 2, 3, 6):
+        for order in (range(6), np.arange(6)[::-1]):
+            blocks = dask_source(array, array).features.blocks(order, size)
+            np.testing.assert_array_equal(np.vstack(list(blocks)), rows[np.asarray(order)])
+
+
+@pytest.mark.parametrize("odd", ["U8", object, "complex128"])
+def test_chunks_that_are_no_numbers_are_refused(odd):
+    _, array = chunks_of(["float32", odd])
+    with pytest.raises(InputError, match=r"says that it holds float64") as caught:
+        list(dask_source(array, array).features.blocks(range(4), 3))
+    assert "0.5" not in str(caught.value)

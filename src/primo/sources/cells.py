@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Layout", "count_rows", "doubled", "first_cells", "parse_plain", "tidy", "unquoted"]
+__all__ = ["Layout", "count_lines", "doubled", "first_cells", "parse_plain", "tidy", "unquoted"]
 
 _TAB, _NEWLINE, _RETURN = 9, 10, 13
 _SEPARATORS = "\t ,;:|"  # can be no part of a number
@@ -134,8 +134,8 @@ def _find_stops(
     return True
 
 
-def count_rows(text: bytes, compiled: ModuleType | None) -> int:
-    """Count lines that are not empty, as Arrow does, for which a carriage return alone ends one, too."""
+def count_lines(text: bytes, compiled: ModuleType | None) -> tuple[int, int]:
+    """Count lines, and those that are blank; a carriage return alone ends one, too, as for Arrow."""
     letters = np.frombuffer(text, dtype=np.uint8)
     breaks = _breaks(letters, compiled)
     odd = text[:1] in b"\r\n" or bool(np.isin(_after(letters, breaks), (_NEWLINE, _RETURN)).any())
@@ -143,8 +143,9 @@ def count_rows(text: bytes, compiled: ModuleType | None) -> int:
         returns = np.flatnonzero(letters == _RETURN)
         odd = bool((_after(letters, returns) != _NEWLINE).any()) or text.endswith(b"\r")
     if odd:
-        return sum(1 for line in text.splitlines() if line)
-    return len(breaks) + (not text.endswith(b"\n"))
+        lines = text.splitlines()
+        return len(lines), lines.count(b"")
+    return len(breaks) + (not text.endswith(b"\n")), 0
 
 
 def _after(letters: NDArray[np.uint8], places: NDArray[np.intp]) -> NDArray[np.uint8]:
@@ -153,7 +154,12 @@ def _after(letters: NDArray[np.uint8], places: NDArray[np.intp]) -> NDArray[np.u
 
 
 def tidy(text: bytes) -> bytes:
-    """Turn runs of blanks into one tab, and drop those at the ends of lines, in PLINK's files."""
+    """Turn runs of blanks into one tab, and drop those at the ends of lines, in PLINK's files.
+
+    The last line gets its end, so that it stays a line if it is blank.
+    """
+    if not text.endswith(b"\n"):
+        text += b"\n"
     text = text.replace(b"\r", b"\t").replace(b" ", b"\t")
     while doubled(text, _TAB):
         text = text.replace(b"\t\t", b"\t")

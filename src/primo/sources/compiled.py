@@ -287,9 +287,7 @@ def parse_rows(
                 if after == start and j >= 0:
                     value, after = _long_number(text, start)
                 place = _end(text, after, separator, quote)
-                # An empty line is no row, so it is none with an empty cell either.
-                empty = last == 0 and text[start] in (_NEWLINE, _RETURN)
-                if empty or text[place] != (_NEWLINE if c == last else separator):
+                if text[place] != (_NEWLINE if c == last else separator):
                     return -1
                 stop = place - _ONE if place > start and text[place - _ONE] == _RETURN else place
                 if after == start or after != stop:

@@ -94,4 +94,18 @@ def _columns(array: Any, names: Sequence[str] | None, block: str, stem: str) -> 
         )
     place = f"the Dask array of {block}"
     check_table(place, array.shape, array.dtype)
-    return DaskColumns(array=array, names=check_names(place, names, array.shape[1], stem))
+    # Else chunks of several types would meet in one that has the type of the first of them.
+    kind = array.dtype
+    alike = array.map_blocks(_as_declared, kind=kind, dtype=kind, meta=np.empty((0, 0), kind))
+    return DaskColumns(array=alike, names=check_names(place, names, array.shape[1], stem))
+
+
+def _as_declared(chunk: Any, *, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Return a chunk in the type that the array says it has; its own may depend on its rows."""
+    found = np.asarray(chunk)
+    if not np.can_cast(found.dtype, kind):
+        raise InputError(
+            f"a Dask array says that it holds {kind}, but not all of its chunks do; make them alike "
+            "where they come from, for example with .astype('float64')"
+        )
+    return found.astype(kind, copy=False)

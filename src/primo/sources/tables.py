@@ -143,6 +143,13 @@ def _in_same_order(left: TableColumns, right: TableColumns) -> PairedSource:
             f"{left.where} has {left.n} rows and {right.where} has {right.n}, so they cannot be the "
             "same people in the same order; give the column that names them as id_column"
         )
+    for table in (left, right):
+        if getattr(table.store, "skips", False):
+            raise InputError(
+                f"{table.where} has blank lines. They are skipped, so the same row might be another "
+                "person in the other table. Delete the lines that are nobody's, write NA into all "
+                "cells of the others, or join the tables by id_column"
+            )
     return PairedSource(
         features=left, outcomes=right, feature_rows=range(left.n), outcome_rows=range(right.n)
     )

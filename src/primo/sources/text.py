@@ -35,7 +35,7 @@ from primo.sources.assembled import (
 from primo.sources.base import Ids, Rows
 from primo.sources.cells import (
     Layout,
-    count_rows,
+    count_lines,
     first_cells,
     parse_plain,
     tidy,
@@ -86,7 +86,8 @@ def open_text(
     Parameters
     ----------
     path
-        The file, in UTF-8. Lines are rows: a quoted cell cannot hold a line break.
+        The file, in UTF-8. Lines are rows: a quoted cell cannot hold a line break. A blank line is a
+        missing cell where there is one column, and is skipped where there are several.
     columns
         Names and patterns of the columns to read; all but the ids if None.
     id_column
@@ -107,14 +108,16 @@ def open_text(
     with closing(open_bytes(found)) as file:
         line = attempt(file.readline, lambda _: _broken(found))
         cut, header = _parse_header(line, separator, found)
-        starts, offsets = _scan(file, len(line), cut, found)
+        lines, blank, sizes = _scan(file, cut, found)
+    rows = lines if len(header) == 1 else lines - blank
     store = TextFile(
         path=found,
         header=header,
         separator=cut,
         missing=tuple(dict.fromkeys(MISSING if missing is None else ("", *missing))),
-        starts=starts,
-        offsets=offsets,
+        starts=np.append(0, np.cumsum(rows)),
+        offsets=len(line) + np.append(0, np.cumsum(sizes)),
+        skips=len(header) > 1 and bool(blank.any()),
         unchanged=unchanged,
         scratch=None if scratch is None else Path(scratch),
     )
@@ -132,6 +135,7 @@ class TextFile:
     missing: tuple[str, ...]
     starts: NDArray[np.intp]  # (chunks + 1,) number of the first row of each chunk, and n
     offsets: NDArray[np.int64]  # (chunks + 1,) where it begins in the (unpacked) bytes, and the end
+    skips: bool  # blank lines, which are no rows in a table of several columns
     unchanged: Unchanged
     scratch: Path | None
     missing_numbers: tuple[float, ...] = ()  # become NaN
@@ -279,7 +283,9 @@ class TextFile:
                 column_names=header, block_size=len(text) + 1, use_threads=threads
             ),
             parse_options=reader.ParseOptions(
-                delimiter=self._delimiter, quote_char=False if self.separator == BLANKS else '"'
+                delimiter=self._delimiter,
+                quote_char=False if self.separator == BLANKS else '"',
+                ignore_empty_lines=len(self.header) > 1,
             ),
             convert_options=reader.ConvertOptions(
                 include_columns=list(kinds),
@@ -355,7 +361,7 @@ def _parse_header(line: bytes, separator: str | None, path: Path) -> tuple[str, 
         raise InputError(f"separator={separator!r} must be one character; ' ' means any blanks")
     blanks = separator == BLANKS
     header = (
-        unquoted(tidy(text.encode())).decode().split("\t")
+        unquoted(tidy(text.encode())).decode().rstrip("\n").split("\t")
         if blanks
         else _cut(text, separator, path)
     )
@@ -389,9 +395,9 @@ def _refuse_data(header: Sequence[str], path: Path) -> None:
 
 
 def _scan(
-    file: IO[bytes], offset: int, separator: str, path: Path
-) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """Count rows chunk by chunk, from after the header on."""
+    file: IO[bytes], separator: str, path: Path
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
+    """Count lines, blank ones among them, and bytes chunk by chunk, from after the header on."""
     compiled = compiled_for(os.fstat(file.fileno()).st_size, many=LARGE)
 
     def read() -> tuple[bytes, bytes]:
@@ -401,14 +407,13 @@ def _scan(
         while any(chunk := attempt(read, lambda _: _broken(path))):
             yield chunk
 
-    def count(chunk: tuple[bytes, bytes]) -> tuple[int, int]:
+    def count(chunk: tuple[bytes, bytes]) -> tuple[int, int, int]:
         text, rest = chunk
         size = len(text) + len(rest)
         # The rest of a line that has begun changes no count, and joining takes as long as counting.
         if separator == BLANKS or text.endswith((b"\n", b"\r")) or b"\r" in rest or not text:
             text += rest
-        return count_rows(tidy(text) if separator == BLANKS else text, compiled), size
+        return *count_lines(tidy(text) if separator == BLANKS else text, compiled), size
 
-    counts = list(in_order(count, chunks(), _THREADS))
-    rows, sizes = zip((0, offset), *counts, strict=True)
-    return np.cumsum(rows, dtype=np.intp), np.cumsum(sizes, dtype=np.int64)
+    counts = np.array(list(in_order(count, chunks(), _THREADS)), dtype=np.int64).reshape(-1, 3)
+    return counts[:, 0].astype(np.intp), counts[:, 1].astype(np.intp), counts[:, 2]
