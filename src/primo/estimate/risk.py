@@ -154,9 +154,16 @@ class FilterRisk:
 
 
 def simulate(
-    values: Floats, sigma: float, *, seed: int = SEED, copies: int | None = None
+    values: Floats,
+    sigma: float,
+    *,
+    seed: int = SEED,
+    copies: int | None = None,
+    certain: bool = False,
 ) -> Replicas:
     """Draw replicas from released eigenvalues and the scale σ₁ of their noise.
+
+    With `certain`, all have the same true eigenvalues: those that the released ones look like.
 
     The generator has a fixed seed on purpose. This is post-processing of public numbers, so the
     draws protect nobody; the seed makes coefficients a deterministic function of the release.
@@ -170,9 +177,12 @@ def simulate(
         copies = int(np.clip(-(-DRAWN_DIRECTIONS // d), 1, MOST_REPLICAS))
     rng = np.random.default_rng(seed)
     noise = symmetric_noise(rng, copies=copies, d=d, sigma=sigma)
-    _, centre = denoised_spectrum(values, noise, sigma)
-    spread = sigma * min(ALONE, IN_COMPANY / np.sqrt(d))
-    truths = np.sort(_possible(rng, centre, spread, copies), axis=1)
+    truth, centre = denoised_spectrum(values, noise, sigma)
+    if certain:
+        truths = np.repeat(truth[None], copies, axis=0)
+    else:
+        spread = sigma * min(ALONE, IN_COMPANY / np.sqrt(d))
+        truths = np.sort(_possible(rng, centre, spread, copies), axis=1)
     bases = np.linalg.eigh(noise + truths[:, :, None] * np.eye(d)).eigenvectors
     return Replicas(truths=truths, bases=bases)
 
