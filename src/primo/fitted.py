@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.centring import centred
 from primo.errors import InputError
 from primo.estimate import ESTIMATORS, NoisyMoments, estimate
 from primo.estimate.reuse_cov import (
@@ -19,19 +20,11 @@ from primo.estimate.reuse_cov import (
     theorem_lambda,
 )
 from primo.mechanisms.projection import works_on_projected
-from primo.plans import CovarianceOrigin
 from primo.privacy.budget import is_number
 from primo.release import Release, expect_release
 from primo.threads import blas_threads
 
-__all__ = [
-    "Coefficients",
-    "centred_moments",
-    "check_estimation",
-    "coefficients",
-    "released_feature_means",
-    "shrunk_means",
-]
+__all__ = ["Coefficients", "check_estimation", "coefficients"]
 
 LAMBDA_RULES = ("theorem", "adassp")
 
@@ -103,7 +96,8 @@ def _coefficients(
     solver: str,
 ) -> Coefficients:
     plan = release.plan
-    moments, feature_means, outcome_means = centred_moments(_for_estimator(release, estimator))
+    found = centred(_for_estimator(release, estimator))
+    moments = found.moments
     if isinstance(ridge_lambda, str):
         ridge_lambda = _rule(ridge_lambda, release, moments, coefficient_norm)
     fitted = estimate(moments, estimator=estimator, ridge_lambda=ridge_lambda)
@@ -116,10 +110,9 @@ def _coefficients(
             ridge_lambda=fitted.parameters["lambda"],
             solver=solver,
         )
-    if release.public_features is not None:
-        scaled = release.public_features.row_space.expand(scaled)
-    offset = outcome_means - feature_means @ scaled
-    slopes = scaled * plan.outcomes.scale
+    theta = found.restore(scaled)
+    offset = plan.constant * theta[-1] if plan.intercept else np.zeros(plan.l)
+    slopes = theta[: plan.d] * plan.outcomes.scale
     slopes /= plan.features.scale[:, None]
     centre = plan.outcomes.centre + plan.outcomes.scale * offset
     return Coefficients(
@@ -199,80 +192,3 @@ def _rule(
         covariance_sigma=moments.covariance_sigma,
         association_error=error,
     )
-
-
-def centred_moments(release: Release) -> tuple[NoisyMoments, Matrix, Matrix]:
-    """Eliminate the constant feature: moments about the released means, and those means.
-
-    Without an intercept the means are the public centres, that is zero in scaled units. Public
-    features that outnumber the rows are replaced by their row space.
-    """
-    plan = release.plan
-    if plan.covariance_origin is CovarianceOrigin.ROW_SPACE and release.public_features is None:
-        raise InputError(
-            "this release has more public features than rows and was loaded without them; attach "
-            "them first: release = primo.with_public_features(release, X)"
-        )
-    # The estimators expect svec noise; an iid triangle has twice its variance off the diagonal.
-    sigma1 = plan.covariance_sigma * math.sqrt(2 - plan.triangle_bits)
-    sigma2, association = plan.association_sigma, release.association
-    if release.projected is not None:
-        sigma2 *= release.projected.noise_left
-        association = release.projected.association
-    covariance = release.covariance
-    outcome = release.outcome_moments
-    feature_means, outcome_means = np.zeros(plan.d), np.zeros(plan.l)
-    if plan.intercept:
-        mass = plan.n * plan.constant
-        feature_means, certain = shrunk_means(
-            released_feature_means(release, mass), sigma1 / math.sqrt(2) / mass
-        )
-        means_sigma = sigma2 / mass if plan.protection.outcomes_private else 0.0
-        outcome_means, kept = shrunk_means(association[-1] / mass, means_sigma)
-        if release.public_features is None:
-            covariance = covariance[:-1, :-1] - plan.n * np.outer(feature_means, feature_means)
-        association = association[:-1] - plan.n * np.outer(feature_means, outcome_means)
-        if plan.full_outcome_moments:
-            outcome = outcome - plan.n * np.outer(outcome_means, outcome_means)
-        else:
-            outcome = outcome - plan.n * outcome_means**2
-        # The means are noisy too: what their noise adds to an average entry of the centred moments.
-        lean = float(np.mean(feature_means**2)) / plan.constant**2
-        sigma2 = math.sqrt(
-            sigma2**2
-            + kept * lean * (means_sigma * mass) ** 2
-            + certain * float(np.mean(outcome_means**2)) * sigma1**2 / (2 * plan.constant**2)
-        )
-        sigma1 *= math.sqrt(1 + 2 * certain * lean)
-    if release.public_features is not None:
-        space = release.public_features.row_space
-        covariance, association = np.diag(space.values), space.reduce(association)
-    moments = NoisyMoments(
-        n=plan.n,
-        covariance=covariance,
-        association=association,
-        outcome_moments=outcome,
-        covariance_sigma=sigma1,
-        association_sigma=sigma2,
-        outcome_sigma=plan.outcome_sigma,
-    )
-    return moments, feature_means, outcome_means
-
-
-def released_feature_means(release: Release, mass: float) -> Matrix:
-    """Means of the features in scaled units: released beside the constant, or public."""
-    if release.public_features is not None:
-        return release.public_features.means
-    return release.covariance[:-1, -1] / mass
-
-
-def shrunk_means(means: Matrix, sigma: float) -> tuple[Matrix, float]:
-    """Shrink noisy means toward the public centres by empirical Bayes; return the share kept, too.
-
-    With thousands of outcomes the noise on a mean can exceed the mean; the share of their spread that
-    is not noise is known, so the best linear shrinkage is too. Noise on the means of the features is
-    worse than it looks: it enters the association of every outcome in proportion to *its* mean.
-    """
-    spread = float(np.mean(means**2))
-    kept = max(0.0, 1.0 - sigma**2 / spread) if spread > 0 else 0.0
-    return kept * means, kept

@@ -102,9 +102,19 @@ class Plan:
         return alone.for_group(self.rows_per_person)
 
     @property
+    def _constant_share(self) -> float:
+        """Squared constant over the squared norm of the features; 0 without an intercept.
+
+        A share κ multiplies all noise variances by 1 + κ, and those of the means by 1 + 1/κ. One mean
+        against d slopes: d(1 + κ) + (1 + 1/κ) is least at κ = 1/√d. Half of that, since slopes in faint
+        directions are shrunk anyway; and never shorter than a typical feature.
+        """
+        return max(1 / self.d, 0.5 / math.sqrt(self.d)) if self.intercept else 0.0
+
+    @property
     def feature_norm(self) -> float:
         """Bound on a row of features in scaled units, with the constant."""
-        return self.features.norm * (math.sqrt(1 + 1 / self.d) if self.intercept else 1.0)
+        return self.features.norm * math.sqrt(1 + self._constant_share)
 
     @property
     def feature_step(self) -> float:
@@ -118,14 +128,10 @@ class Plan:
 
     @property
     def constant_steps(self) -> int | None:
-        """The constant feature in grid steps.
-
-        It is as long as a typical feature (norm/√d), so that a row grows by the share of one more
-        feature and the intercept is no noisier than its neighbours.
-        """
+        """The constant feature in grid steps."""
         if not self.intercept:
             return None
-        return math.floor(self.features.norm / math.sqrt(self.d) / self.feature_step)
+        return math.floor(self.features.norm * math.sqrt(self._constant_share) / self.feature_step)
 
     @property
     def constant(self) -> float:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from primo.estimate.outcomes import group_outcomes, one_group
+from primo.estimate.outcomes import alike, group_outcomes
 
 
 def test_rotation_is_undone_and_energy_is_kept(make_moments):
@@ -27,23 +29,28 @@ def test_heavier_directions_get_heavier_weights(make_moments):
 
 def test_differences_within_noise_are_ignored(make_moments):
     moments, _, _ = make_moments(4, 50, sigmas=(1.0, 1.0, 1e5), diagonal=True)
-    assert len(group_outcomes(moments).counts) == 1
+    assert group_outcomes(moments) is None
     moments, _, _ = make_moments(4, 50, sigmas=(1.0, 1.0, 1.0), diagonal=True)
     groups = group_outcomes(moments)
     assert groups.rotation is None
     assert len(groups.counts) > 1
 
 
-def test_one_group_is_a_plain_sum():
-    array = np.arange(6.0).reshape(2, 3)
-    groups = one_group(3)
-    np.testing.assert_array_equal(groups.energy(array), [[5.0], [50.0]])
-    assert groups.rotate(array) is array
+def test_outcomes_alike_are_a_plain_sum_unless_their_noise_differs(make_moments):
+    moments, _, _ = make_moments(2, 3, sigmas=(1.0, 2.0, 1.0))
+    groups = alike(moments)
+    np.testing.assert_allclose(groups.energy(moments.association)[:, 0], (moments.association**2).sum(axis=1))
+    np.testing.assert_allclose(groups.noise_variance, [4.0])
+    assert groups.rotate(moments.association) is moments.association
+    groups = alike(replace(moments, mean_noise=np.array([0.0, 60.0, 0.1])))
+    np.testing.assert_array_equal(groups.group, [0, 1, 0])
+    np.testing.assert_allclose(groups.noise_variance, [4.05, 64.0])
+    np.testing.assert_allclose(groups.weights, 1.0)
 
 
 def test_moments_that_are_all_noise_are_ignored(make_moments):
     alone = 0
     for seed in range(20):
         moments, _, _ = make_moments(4, 20, sigmas=(1.0, 1.0, 1e6), seed=seed)
-        alone += len(group_outcomes(moments).counts) == 1
+        alone += group_outcomes(moments) is None
     assert alone >= 19

@@ -21,12 +21,12 @@ def test_analytic_excess_equals_simulated_excess():
     shape = truth**0.5
     _, basis = np.linalg.eigh(np.diag(truth) + symmetric_noise(rng, copies=1, d=d, sigma=1.5)[0])
     g = rng.uniform(0.02, 0.3, d)
-    risk = FilterRisk.build(Replicas(truth=truth, bases=basis[None]), shape, sigma2**2)
+    risk = FilterRisk.build(Replicas(truths=truth[None], bases=basis[None]), shape[None, None])
     w = np.sqrt(strength * shape)[:, None] * rng.standard_normal((d, 200_000))
     noisy = truth[:, None] * w + sigma2 * rng.standard_normal(w.shape)
     error = basis @ (g[:, None] * (basis.T @ noisy)) - w
     simulated = float(np.mean(np.sum(truth[:, None] * error**2, axis=0)))
-    analytic = risk.excess(g[:, None], np.array([strength]))
+    analytic = risk.excess(g[:, None], np.array([[strength]]), np.array([sigma2**2]))
     np.testing.assert_allclose(analytic, simulated, rtol=0.01)
 
 
@@ -36,23 +36,44 @@ def test_no_filter_beats_the_best_one(d, sigma):
     rng = np.random.default_rng(2)
     values = np.sort(rng.uniform(1, 30, d))
     replicas = simulate(values, sigma)
-    risk = FilterRisk.build(replicas, np.ones(d), 4.0)
-    strength = np.array([0.2, 1.0, 3.0])
-    g = risk.best_filter(strength)
-    least = risk.excess(g, strength)
+    shapes = np.stack([np.ones_like(replicas.truths), replicas.truths / values.max()])
+    risk = FilterRisk.build(replicas, shapes)
+    strength, noise = np.array([[0.2, 1.0, 0.0], [0.0, 0.5, 3.0]]), np.array([4.0, 4.0, 8.0])
+    g = risk.best_filter(strength, noise)
+    least = risk.excess(g, strength, noise)
     smooth = g * (_hats(d, 32) @ rng.uniform(0.8, 1.2, (min(d, 32), 1))) if d <= 32 else g * 1.05
-    assert (risk.excess(smooth, strength) >= least).all()
-    assert (risk.excess(np.zeros_like(g), strength) >= least).all()
+    assert (risk.excess(smooth, strength, noise) >= least).all()
+    assert (risk.excess(np.zeros_like(g), strength, noise) >= least).all()
     ridges = 1 / (values[:, None] + np.array([0.1, 1.0, 10.0]))
-    assert (risk.excess(ridges, strength) >= least * (1 - 1e-3)).all()
+    assert (risk.excess(ridges, strength, noise) >= least * (1 - 1e-3)).all()
     assert (least >= 0).all()
 
 
 def test_exact_covariance_gives_the_textbook_filter():
     truth, tau2, sigma2 = np.array([0.0, 1.0, 4.0, 30.0]), 0.5, 3.0
-    risk = FilterRisk.build(Replicas(truth=truth, bases=None), np.ones(4), sigma2**2)
-    g = risk.best_filter(np.array([tau2]))[:, 0]
+    risk = FilterRisk.build(Replicas(truths=truth[None], bases=None), np.ones((1, 1, 4)))
+    g = risk.best_filter(np.array([[tau2]]), np.array([sigma2**2]))[:, 0]
     np.testing.assert_allclose(g, truth / (truth**2 + sigma2**2 / tau2))
+
+
+def test_an_eigenvalue_that_the_noise_may_have_made_is_not_divided_by():
+    """However strong the prior says the signal is: 1/a would be 100 times the limit here."""
+    for d in (1, 5):
+        values = np.append(np.full(d - 1, 500.0), 0.01)
+        values.sort()
+        replicas = simulate(values, 1.0)
+        risk = FilterRisk.build(replicas, np.ones((1, *replicas.truths.shape)))
+        g = risk.best_filter(np.array([[1e6]]), np.array([1e-6]))[:, 0]
+        assert 0 < g[0] < 2.0
+        np.testing.assert_allclose(g[1:], 1 / 500, rtol=0.05)
+
+
+def test_possible_eigenvalues_follow_the_noise():
+    replicas = simulate(np.array([-3.0, 50.0, 400.0]), 10.0, copies=4000)
+    assert (replicas.truths >= 0).all()
+    np.testing.assert_allclose(np.mean(replicas.truths[:, 2]), 400, atol=1)
+    np.testing.assert_allclose(np.std(replicas.truths[:, 2]), 10, rtol=0.1)
+    assert np.mean(replicas.truths[:, 0]) < 10
 
 
 def test_hats_add_up_to_one():
@@ -69,7 +90,7 @@ def test_spectrum_is_recovered_from_its_noisy_version():
         np.diag(truth) + symmetric_noise(rng, copies=1, d=60, sigma=5.0)[0]
     )
     noise = symmetric_noise(rng, copies=4, d=60, sigma=5.0)
-    found = denoised_spectrum(released, noise, 5.0)
+    found, _ = denoised_spectrum(released, noise, 5.0)
     assert (found >= 0).all()
     assert np.mean((found - truth) ** 2) < 0.25 * np.mean((released - truth) ** 2)
 

@@ -1,30 +1,35 @@
 """The prior that errors are judged by."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from primo import uncertainty
 from primo.estimate.outcomes import OutcomeGroups
 from primo.estimate.risk import Replicas, simulate
-from primo.estimate.signal import Signal
+from primo.estimate.signal import GAMMAS, Signal
 from primo.uncertainty.prior import judged_variances, more_replicas
 
 TRUTH = np.geomspace(1, 50, 6)
 
 
-def groups_of(*counts):
-    return OutcomeGroups(
+def judged(counts, energy, *, gamma=0.0, strength=0.3):
+    """Prior variances (d, groups) of a fit with this common prior; association of this energy."""
+    groups = OutcomeGroups(
         rotation=None,
-        group=np.repeat(np.arange(len(counts)), counts),
+        group=np.arange(len(counts)),
         weights=np.ones(len(counts)),
         counts=np.array(counts, dtype=float),
+        noise_variance=np.ones(len(counts)),
     )
-
-
-def judged(counts, energy, *, gamma=0.0, strength=0.3):
-    common = Signal(gamma=np.array([gamma]), strength=np.array([strength]), score=0.0)
-    replicas = Replicas(truth=TRUTH, bases=None)
-    return judged_variances(replicas, groups_of(*counts), energy=energy, common=common, noise=1.0)
+    fitted = SimpleNamespace(
+        name="two-sided" if len(counts) > 1 else "one-sided",
+        groups=groups,
+        association=np.sqrt(energy),
+        common=Signal(strength=strength * (gamma == GAMMAS)[:, None], score=0.0),
+    )
+    return judged_variances(fitted, Replicas(truths=TRUTH[None], bases=None))[0]
 
 
 @pytest.mark.parametrize("gamma", [-1.0, 0.0, 1.0])
@@ -49,15 +54,17 @@ def test_directions_of_noise_get_little_where_the_features_vary_and_their_share_
 
 
 def test_more_eigenbases_where_few_would_do_harm():
-    values = np.array([3.0, 5.0, 8.0, 20.0])
-    few = simulate(values, 1.0)
-    many = more_replicas(few, values, 1.0)
-    assert len(many.bases) == 200 > len(few.bases)
-    np.testing.assert_array_equal(more_replicas(few, values, 1.0).bases, many.bases)
-    exact = simulate(values, 0.0)
-    assert more_replicas(exact, values, 0.0) is exact
-    large = simulate(np.arange(1.0, 401.0), 1.0)
-    assert len(more_replicas(large, np.arange(1.0, 401.0), 1.0).bases) == 4
+    def fitted(values, sigma):
+        return SimpleNamespace(values=values, replicas=simulate(values, sigma))
+
+    few = fitted(np.array([3.0, 5.0, 8.0, 20.0]), 1.0)
+    many = more_replicas(few, 1.0)
+    assert len(many.bases) == 200 > len(few.replicas.bases)
+    np.testing.assert_array_equal(more_replicas(few, 1.0).bases, many.bases)
+    exact = fitted(few.values, 0.0)
+    assert more_replicas(exact, 0.0) is exact.replicas
+    large = fitted(np.arange(1.0, 401.0), 1.0)
+    assert len(more_replicas(large, 1.0).bases) == 4
 
 
 @pytest.mark.parametrize("protection", ["both", "features", "outcomes"])

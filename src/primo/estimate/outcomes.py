@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from primo.estimate.problem import NoisyMoments
 from primo.estimate.spectrum import expected_spectrum
 
-__all__ = ["OutcomeGroups", "group_outcomes", "one_group"]
+__all__ = ["OutcomeGroups", "alike", "group_outcomes"]
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +31,7 @@ class OutcomeGroups:
     group: NDArray[np.intp]  # (l,) which group each direction belongs to
     weights: Floats  # (groups,) variance of a direction relative to the average direction
     counts: Floats  # (groups,) directions in each
+    noise_variance: Floats  # (groups,) of an entry of the association along a direction
 
     def rotate(self, association: Floats) -> Floats:
         """Express (d, l) columns along the directions."""
@@ -56,48 +57,58 @@ class OutcomeGroups:
         return per_group if len(self.counts) == 1 else per_group[:, self.group]
 
 
-def one_group(l: int) -> OutcomeGroups:
-    """Treat all outcomes alike."""
-    return OutcomeGroups(
-        rotation=None,
-        group=np.zeros(l, dtype=np.intp),
-        weights=np.ones(1),
-        counts=np.array([float(l)]),
-    )
+def alike(moments: NoisyMoments) -> OutcomeGroups:
+    """Treat outcomes alike. Those whose means bring more noise into the association are apart."""
+    noise = moments.noise_variances
+    _, group = np.unique(np.round(np.log2(noise / noise.min())), return_inverse=True)
+    return _grouped(None, group, np.ones(len(noise)), noise)
 
 
-def group_outcomes(moments: NoisyMoments) -> OutcomeGroups:
-    """Rotate by the released outcome moments (if whole) and group directions by variance."""
+def group_outcomes(moments: NoisyMoments) -> OutcomeGroups | None:
+    """Rotate by the released outcome moments (if whole) and group directions by variance.
+
+    None where the moments tell no directions apart.
+    """
     sigma = moments.outcome_sigma
     rotation = None
     l = len(moments.outcome_moments)
     if moments.outcome_moments.ndim == 2:
         values, rotation = np.linalg.eigh(moments.outcome_moments)
         if _is_noise(values, sigma, entries=l * (l + 1) // 2):
-            return one_group(l)
+            return None
         variance = expected_spectrum(values, sigma)
     else:
         values = moments.outcome_moments
         if _is_noise(values, sigma, entries=l):
-            return one_group(l)
+            return None
         centre = values.mean()
         variance = centre + (1 - sigma**2 / values.var()) * (values - centre)
     variance = np.maximum(variance, 0.0)
     top = float(variance.max())
     if top <= 0:
-        return one_group(l)
+        return None
     relative = np.maximum(variance / top, FAINTEST)
-    _, group, counts = np.unique(
-        np.floor(-np.log(relative) / np.log(GROUP_RATIO)), return_inverse=True, return_counts=True
-    )
-    if len(counts) == 1:
-        return one_group(l)
+    _, group = np.unique(np.floor(-np.log(relative) / np.log(GROUP_RATIO)), return_inverse=True)
+    if group.max() == 0:
+        return None
+    noise = moments.noise_variances
+    if rotation is not None:
+        noise = noise @ rotation**2
+    return _grouped(rotation, group, relative, noise)
+
+
+def _grouped(
+    rotation: Floats | None, group: NDArray[np.intp], relative: Floats, noise: Floats
+) -> OutcomeGroups:
+    """Average relative variances and noise variances, (l,) each, over each group."""
+    counts = np.bincount(group).astype(np.float64)
     weights = np.bincount(group, weights=relative) / counts
     return OutcomeGroups(
         rotation=rotation,
         group=group.astype(np.intp),
         weights=weights / relative.mean(),
-        counts=counts.astype(np.float64),
+        counts=counts,
+        noise_variance=np.bincount(group, weights=noise) / counts,
     )
 
 

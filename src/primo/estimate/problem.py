@@ -14,6 +14,8 @@ __all__ = ["Estimate", "NoisyMoments"]
 
 Floats = NDArray[np.float64]
 
+NUMERICAL_NOISE = 1e-24  # of the mean squared association: stands in for σ₂² = 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyMoments:
@@ -30,6 +32,10 @@ class NoisyMoments:
     covariance_sigma: float  # 0 where the features are public
     association_sigma: float
     outcome_sigma: float  # 0 where the outcomes are public
+    mean_noise: Floats | None = None
+    """(l,) variance that the noise of the means adds to an outcome's association; None: nothing."""
+    outcome_errors: Floats | None = None
+    """(l,) standard deviations of the outcome moments' diagonal; None: `outcome_sigma`."""
 
     def __post_init__(self) -> None:
         d, l = self.association.shape if self.association.ndim == 2 else (0, 0)
@@ -62,6 +68,21 @@ class NoisyMoments:
         """Numbers of features and outcomes, (d, l)."""
         d, l = self.association.shape
         return d, l
+
+    @property
+    def noise_variances(self) -> Floats:
+        """Noise variance of an entry of each outcome's association, (l,); never quite 0."""
+        d, l = self.shape
+        energy = float(np.einsum("ij,ij->", self.association, self.association))
+        variance = max(self.association_sigma**2, NUMERICAL_NOISE * energy / (d * l), 1e-300)
+        return np.full(l, variance) + (0.0 if self.mean_noise is None else self.mean_noise)
+
+    def most_variation(self, deviations: float) -> Floats:
+        """Return ‖y‖² and so many standard deviations of its noise for each outcome, (l,)."""
+        moments = self.outcome_moments
+        diagonal = np.diagonal(moments) if moments.ndim == 2 else moments
+        errors = self.outcome_sigma if self.outcome_errors is None else self.outcome_errors
+        return np.asarray(np.maximum(diagonal, 0.0) + deviations * errors)
 
     @property
     def total_variation(self) -> float:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.estimate.closed_forms import closed_form_filter, default_ridge_lambda, ridge_filter
-from primo.estimate.outcomes import OutcomeGroups, group_outcomes, one_group
+from primo.estimate.outcomes import OutcomeGroups, alike, group_outcomes
 from primo.estimate.problem import Estimate, NoisyMoments
 from primo.estimate.risk import FilterRisk, Replicas, simulate
-from primo.estimate.signal import Signal, SignalModel, prior_shape
+from primo.estimate.signal import Signal, SignalModel
 
-__all__ = ["ESTIMATORS", "estimate"]
+__all__ = ["ESTIMATORS", "FittedFilter", "estimate", "fit_filter"]
 
 Floats = NDArray[np.float64]
 
 ESTIMATORS = ("auto", "ridge", "filter", "one-sided", "two-sided")
+CERTAIN = 2.0  # standard deviations
 DOUBT = 2.0  # nats of evidence against it at which auto gives up the two-sided filter
-NUMERICAL_NOISE = 1e-24  # of the mean squared association: stands in for σ₂² = 0
 
 
 def estimate(
@@ -38,7 +40,8 @@ def estimate(
           own prior for each group of outcome directions of similar variance. It is one-sided where
           those moments are all noise, or there is one outcome only.
         - ``"auto"``: two-sided, unless the released association speaks against outcome directions
-          of larger variance carrying more signal; then one-sided.
+          of larger variance carrying more signal; then one-sided. Ridge and the closed-form filter
+          are members of the family that the simulated filters are the best of.
     ridge_lambda
         λ of ``"ridge"``, in units of XᵀX (sums over rows); √(d/2)·σ₁ if not given.
 
@@ -56,10 +59,10 @@ def estimate(
         raise InputError(f"unknown estimator {estimator!r}; choose one of {', '.join(ESTIMATORS)}")
     if ridge_lambda is not None and estimator != "ridge":
         raise InputError(f'ridge_lambda belongs to estimator="ridge", not to {estimator!r}')
+    if estimator not in {"ridge", "filter"}:
+        return fit_filter(moments, sides=estimator).estimate(moments)
     values, vectors = np.linalg.eigh(moments.covariance)
     association = vectors.T @ moments.association
-    if estimator not in {"ridge", "filter"}:
-        return _simulated(moments, estimator, values, vectors, association)
     if estimator == "ridge":
         if ridge_lambda is None:
             ridge_lambda = default_ridge_lambda(moments)
@@ -76,68 +79,93 @@ def estimate(
     )
 
 
-def _simulated(
-    moments: NoisyMoments, estimator: str, values: Floats, vectors: Floats, association: Floats
-) -> Estimate:
-    """Fit the signal, choose the sides, and apply the filter of least simulated error."""
-    d, l = moments.shape
-    groups = one_group(l)
-    energy = groups.energy(association)
-    noise_variance = max(moments.association_sigma**2, NUMERICAL_NOISE * energy.sum() / (d * l))
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedFilter:
+    """The filter of least simulated error, and the prior that it was chosen under."""
+
+    name: str  # "one-sided" or "two-sided"
+    values: Floats  # (d,) eigenvalues of Â
+    vectors: Floats  # (d, d) its eigenvectors in columns
+    association: Floats  # (d, l) along them and along the outcome directions
+    groups: OutcomeGroups
+    replicas: Replicas
+    common: Signal  # of the outcomes as they are
+    signal: Signal  # of the groups
+    filters: Floats  # (d, groups)
+    excess: Floats  # (groups,) expected ‖X(ŵ − w)‖² of one outcome direction
+
+    @property
+    def coefficients(self) -> Floats:
+        """Filtered association in the coordinates of the features, (d, l)."""
+        filtered = self.association * self.groups.spread(self.filters)
+        return self.groups.rotate_back(self.vectors @ filtered)
+
+    def estimate(self, moments: NoisyMoments) -> Estimate:
+        """Return the coefficients, shrunk where they would explain more than there is."""
+        coefficients = self.coefficients
+        coefficients *= _possible_share(moments, self, coefficients)
+        counts = self.groups.counts
+        return Estimate(
+            coefficients=coefficients,
+            name=self.name,
+            parameters={
+                "tau2": float(self.signal.strength.sum(axis=0) @ counts / counts.sum()),
+                "groups": float(len(counts)),
+            },
+            predicted_excess=max(float(counts @ self.excess), 0.0),
+        )
+
+
+def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
+    """Fit the signal, choose the sides ("auto", "one-sided" or "two-sided") and the filter.
+
+    Cost: some ten decompositions of d×d matrices, and the products that `estimate` names.
+    """
+    values, vectors = np.linalg.eigh(moments.covariance)
+    association = vectors.T @ moments.association
     replicas = simulate(values, moments.covariance_sigma)
-    if replicas.truth[-1] <= 0 or noise_variance == 0:
-        return _nothing(moments)  # not a trace of variation in the features, or of association
-    model = SignalModel(
-        replicas, noise_variance=noise_variance, variation=moments.total_variation / l
-    )
-    name = "one-sided"
-    signal = model.fit(energy, groups)
-    finer = groups if estimator == "one-sided" else group_outcomes(moments)
-    if len(finer.counts) > 1:
-        rotated = finer.rotate(association)
-        energy = finer.energy(rotated)
-        weighted = model.fit(energy, finer, gammas=signal.gamma)
-        alike = model.fit(energy, finer.with_equal_weights(), gammas=signal.gamma)
-        if estimator == "two-sided" or weighted.score > alike.score - DOUBT:
-            name, groups, association = "two-sided", finer, rotated
-            signal = model.refine(energy, finer, weighted)
-    tau2 = float(groups.counts @ signal.strength) / l
-    if tau2 == 0:
-        return _nothing(moments)
-    g, excess = _best_filters(replicas, signal, groups, noise_variance)
-    association *= groups.spread(g)  # our own product, not the caller's array
-    return Estimate(
-        coefficients=groups.rotate_back(vectors @ association),
+    groups, name = alike(moments), "one-sided"
+    energy = groups.energy(association)
+    common = signal = Signal(strength=np.zeros((1, len(groups.counts))), score=0.0)
+    filters, excess = np.zeros((len(values), len(groups.counts))), np.zeros(len(groups.counts))
+    if replicas.top > 0 and energy.any():  # a trace of variation, and of association
+        model = SignalModel(replicas, variation=moments.total_variation / moments.shape[1])
+        common = signal = model.fit(energy, groups)
+        finer = None if sides == "one-sided" else group_outcomes(moments)
+        if finer is not None:
+            rotated = finer.rotate(association)
+            energy = finer.energy(rotated)
+            weighted = model.fit(energy, finer)
+            equal = model.fit(energy, finer.with_equal_weights())
+            if sides == "two-sided" or weighted.score > equal.score - DOUBT:
+                name, groups, association = "two-sided", finer, rotated
+                signal = model.refine(energy, finer, weighted)
+        risk = FilterRisk.build(replicas, model.shapes)
+        filters = risk.best_filter(signal.strength, groups.noise_variance)
+        if moments.covariance_sigma > 0:  # no prior is worth dividing by less than the noise
+            filters = np.minimum(filters, 1 / moments.covariance_sigma)
+        excess = risk.excess(filters, signal.strength, groups.noise_variance)
+    return FittedFilter(
         name=name,
-        parameters={
-            "tau2": tau2,
-            "gamma": float(groups.counts @ signal.gamma) / l,
-            "groups": float(len(groups.counts)),
-        },
-        predicted_excess=excess,
+        values=values,
+        vectors=vectors,
+        association=association,
+        groups=groups,
+        replicas=replicas,
+        common=common,
+        signal=signal,
+        filters=filters,
+        excess=excess,
     )
 
 
-def _best_filters(
-    replicas: Replicas, signal: Signal, groups: OutcomeGroups, noise_variance: float
-) -> tuple[Floats, float]:
-    """Return filters of least expected excess, (d, groups), and that excess over all outcomes."""
-    g = np.empty((len(replicas.truth), len(groups.counts)))
-    excess = 0.0
-    for gamma in np.unique(signal.gamma):
-        which = signal.gamma == gamma
-        risk = FilterRisk.build(replicas, prior_shape(replicas.truth, gamma), noise_variance)
-        strength = signal.strength[which]
-        g[:, which] = risk.best_filter(strength)
-        excess += float(groups.counts[which] @ risk.excess(g[:, which], strength))
-    return g, max(excess, 0.0)
+def _possible_share(moments: NoisyMoments, fitted: FittedFilter, coefficients: Floats) -> Floats:
+    """Factor (l,) at most 1 that keeps predictions from varying more than the outcomes do.
 
-
-def _nothing(moments: NoisyMoments) -> Estimate:
-    """Predict the mean: the right answer where no signal stands out of the noise."""
-    return Estimate(
-        coefficients=np.zeros(moments.shape),
-        name="one-sided",
-        parameters={"tau2": 0.0, "gamma": 0.0, "groups": 1.0},
-        predicted_excess=0.0,
-    )
+    Both sides are noisy; only what is impossible by `CERTAIN` standard deviations of that noise counts.
+    """
+    along = (fitted.vectors.T @ coefficients) ** 2
+    predicted = np.maximum(fitted.values, 0.0) @ along
+    predicted -= CERTAIN * moments.covariance_sigma * along.sum(axis=0)
+    most = moments.most_variation(CERTAIN)
+    return np.asarray(np.sqrt(most / np.maximum(predicted, np.maximum(most, 1e-300))))

@@ -32,8 +32,12 @@ def expected_spectrum(values: Floats, sigma: float) -> Floats:
     return np.maximum(values - sigma**2 * _repulsion(values, sigma), 0.0)
 
 
-def denoised_spectrum(values: Floats, noise: Floats, sigma: float, *, rounds: int = 2) -> Floats:
+def denoised_spectrum(
+    values: Floats, noise: Floats, sigma: float, *, rounds: int = 2
+) -> tuple[Floats, Floats]:
     """Find non-negative eigenvalues whose noisy version would look like `values`.
+
+    Returns them, and the same before those below 0 were set to 0.
 
     Starts from second-order perturbation theory, then corrects by the mismatch between `values` and
     the mean spectrum over the given noise draws.
@@ -51,12 +55,14 @@ def denoised_spectrum(values: Floats, noise: Floats, sigma: float, *, rounds: in
     """
     if sigma == 0:
         cutoff = len(values) * np.finfo(np.float64).eps * np.abs(values).max()
-        return np.where(values > cutoff, values, 0.0)
+        truth = np.where(values > cutoff, values, 0.0)
+        return truth, truth
     truth = np.maximum(np.sort(values - sigma**2 / 2 * _repulsion(values, sigma)), 0.0)
     for _ in range(rounds):
         looks_like = np.linalg.eigvalsh(noise + np.diag(truth)).mean(axis=0)
-        truth = np.maximum(np.sort(truth + values - looks_like), 0.0)
-    return truth
+        centre = np.sort(truth + values - looks_like)
+        truth = np.maximum(centre, 0.0)
+    return truth, centre
 
 
 def _repulsion(values: Floats, width: float) -> Floats:

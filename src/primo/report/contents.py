@@ -63,7 +63,7 @@ class Findings:
         wᵀAw, with A's eigenvalues denoised.
         """
         posterior = self.system.posterior
-        explained = posterior.values @ (posterior.vectors.T @ posterior.coefficients) ** 2
+        explained = posterior.values @ posterior.along**2
         return float(explained.sum() / self.system.variation.sum())
 
 

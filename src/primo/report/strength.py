@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.centring import centred
 from primo.errors import InputError
-from primo.fitted import centred_moments
 from primo.plans import CovarianceOrigin
 from primo.release import Release
 from primo.uncertainty.system import FIRM
@@ -56,7 +56,7 @@ def blocks_of(release: Release) -> tuple[Block, ...]:
     """
     plan = release.plan
     try:
-        moments, _, _ = centred_moments(release)
+        moments = centred(release).moments
     except InputError:  # public features that outnumber the rows, not attached
         return (
             _block("covariance", math.nan, plan.covariance_sigma),

@@ -11,6 +11,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.centring import reflect
 from primo.errors import InputError
 from primo.release import Release
 from primo.uncertainty.intervals import Intervals, coefficient_intervals
@@ -56,25 +57,23 @@ def bootstrap_intervals(
     rng = np.random.default_rng(seed)
     d, width, l = system.d, system.width, system.l
     # True directions are taken as released, eigenvalues as denoised.
-    covariance = system.covariance.copy()
     inner = (posterior.vectors * np.maximum(posterior.values, 1e-9 * posterior.values.max())) @ (
         posterior.vectors.T
     )
+    covariance = inner
+    axis = posterior.centred.axis
     if system.intercept:
-        edge = system.covariance[:-1, -1]
-        inner = inner + np.outer(edge, edge) / system.covariance[-1, -1]
-    covariance[:d, :d] = inner
+        covariance = np.zeros((width, width))
+        covariance[:d, :d] = inner
+        covariance[-1, -1] = system.covariance[-1, -1] / axis[-1] ** 2
+        covariance = reflect(axis, reflect(axis, covariance).T)
     root = np.linalg.cholesky(covariance + 1e-10 * np.trace(covariance) / width * np.eye(width))
     spread = np.sqrt(posterior.errors @ posterior.shares.T)
     sampling = np.sqrt(system.sampling(target))
     tails = np.empty((draws, d, l))
     for draw in range(draws):
-        theta = np.zeros((width, l))
-        theta[:d] = posterior.coefficients + posterior.vectors @ (
-            spread * rng.standard_normal((d, l))
-        )
-        if system.intercept:
-            theta[-1] = posterior.outcome_means / np.sqrt(system.covariance[-1, -1] / system.n)
+        drawn = posterior.along + spread * rng.standard_normal((d, l))
+        theta = posterior.centred.restore(posterior.vectors @ drawn)
         square = rng.standard_normal((width, width))
         noise = np.sqrt(system.off_variance / 2) * (square + square.T)
         association = covariance @ theta + sampling * (root @ rng.standard_normal((width, l)))

@@ -134,31 +134,23 @@ def _r_squared(
 ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
     """Estimate, lower and upper end, and whether they can be trusted; (l,) each."""
     posterior = system.posterior
-    covariance, association, means = system.centred
-    vectors, s2 = posterior.vectors, system.off_variance
-    values = np.einsum("ij,ij->j", vectors, covariance @ vectors)
+    vectors, values, s2 = posterior.vectors, posterior.released, system.off_variance
     top = max(float(values.max()), 0.0)
     firm = values > max(FIRM * np.sqrt(2 * s2), 1e-10 * top)
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=firm)
-    h2 = (vectors.T @ association) ** 2
-    lean = 1 + (vectors.T @ means) ** 2 * (not system.sums_exact)
-
-    second = (vectors.T @ posterior.coefficients) ** 2 + posterior.errors @ posterior.shares.T
+    h2 = (vectors.T @ posterior.moments.association) ** 2
+    second = posterior.along**2 + posterior.errors @ posterior.shares.T
     weighted = posterior.values @ second
     ratio = second.sum(axis=0) / np.maximum(weighted, 1e-300)  # ‖θ‖²/S
     soft = np.where(firm, 0.0, posterior.values) @ second
 
-    sigma2 = system.association_variance
-    constant = np.zeros(system.l)
-    if system.intercept:
-        constant = (system.association[-1] / system.covariance[-1, -1]) ** 2
     sampling = system.sampling(target)
     # E[raw] = bias + scale·S and Var[raw] = c0 + c1·S + c2·S².
-    base = sigma2 + s2 * constant
+    base = posterior.moments.noise_variances
     raw = inverse @ h2 + soft
-    bias = base * (lean @ inverse) + sampling * system.d
+    bias = base * inverse.sum() + sampling * system.d
     scale = 1 + s2 * (ratio * inverse.sum() + inverse @ second / np.maximum(weighted, 1e-300))
-    squares = float(inverse**2 @ lean**2)
+    squares = float(inverse @ inverse)
     c0 = 2 * base**2 * squares + 2 * soft**2 + 2 * system.d * sampling**2
     c1 = 4 * base * ratio + 4 * base * s2 * ratio * squares
     c2 = 2 * s2 * ratio**2 + 2 * (s2 * ratio) ** 2 * squares

@@ -241,7 +241,10 @@ def _block(
         estimate, error, z = found.estimate, found.standard_error, found.z
         lower, upper, trusted = found.lower, found.upper, found.trusted & (not part.warnings)
     else:
-        estimate, error = _posterior_block(part, points, target, shift)
+        estimate, variance = part.posterior.infer(
+            points, sampling=part.sampling(target), outcomes=part.outcomes
+        )
+        error = np.sqrt(variance)
         lower, upper, z = estimate - quantile * error, estimate + quantile * error, None
         trusted = trusted_posterior(part, points, prediction=shift == "all")
     if new_rows:
@@ -267,22 +270,3 @@ def _block(
         kind=kind,
         target=target,
     )
-
-
-def _posterior_block(
-    part: System, points: Floats, target: str, shift: bool | str
-) -> tuple[Floats, Floats]:
-    """Posterior means and standard deviations in scaled units."""
-    posterior, outcomes = part.posterior, part.outcomes
-    sampling = part.sampling(target)
-    slopes = points[: part.d]
-    if shift == "all":
-        mean, variance = posterior.prediction(slopes, sampling=sampling, outcomes=outcomes)
-        return mean, np.sqrt(variance)
-    mean = slopes.T @ posterior.coefficients[:, outcomes]
-    variance = posterior.variance(slopes, sampling=sampling, outcomes=outcomes)
-    if shift and part.intercept:  # the intercept is the prediction where all features are 0
-        mean[-1:], variance[-1:] = posterior.prediction(
-            slopes[:, -1:], sampling=sampling, outcomes=outcomes
-        )
-    return mean, np.sqrt(variance)

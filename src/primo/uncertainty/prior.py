@@ -16,7 +16,8 @@ exact (public) outcome moments so much signal that intervals were 1.3 times too 
 was: along each feature direction groups are scaled to add up to what the outcomes as they are say.
 
 *More eigenbases.* They are drawn from a fixed seed, so the error of a few would be the same in every
-release: up to 30 % of the variance at d = 4.
+release: up to 30 % of the variance at d = 4. Eigenvalues are taken as denoised: a filter must be safe
+against others, but the size of its error is that of the likely ones.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.estimate.outcomes import OutcomeGroups
-from primo.estimate.risk import Replicas
-from primo.estimate.signal import Signal, prior_shape
-from primo.estimate.spectrum import denoised_spectrum, symmetric_noise
+from primo.estimate.risk import Replicas, simulate
+from primo.estimate.selection import FittedFilter
+from primo.estimate.signal import GAMMAS, SignalModel
 
 __all__ = ["judged_variances", "more_replicas"]
 
@@ -41,77 +42,65 @@ LOG_SPREAD = 0.5  # prior standard deviation of the logarithm of a group's facto
 FACTORS = np.exp(LOG_SPREAD * np.linspace(-3, 3, 25))
 
 
-def more_replicas(replicas: Replicas, values: Floats, sigma: float) -> Replicas:
-    """Draw as many noisy eigenbases as judging needs, for released eigenvalues `values`.
+def more_replicas(fitted: FittedFilter, sigma: float) -> Replicas:
+    """Draw as many replicas as judging needs.
 
-    Deterministic, like `primo.estimate.risk.simulate`. Cost: some 1600/d eigendecompositions.
+    Deterministic, like `primo.estimate.risk.simulate`. Cost: some 6400/d eigendecompositions.
     """
-    d = len(values)
-    copies = min(DRAWN_DIRECTIONS // d, MOST_REPLICAS)
+    replicas = fitted.replicas
+    copies = min(DRAWN_DIRECTIONS // len(fitted.values), MOST_REPLICAS)
     if replicas.bases is None or copies <= len(replicas.bases):
         return replicas
-    noise = symmetric_noise(np.random.default_rng(SEED), copies=copies, d=d, sigma=sigma)
-    truth = denoised_spectrum(values, noise, sigma)
-    return Replicas(truth=truth, bases=np.linalg.eigh(noise + np.diag(truth)).eigenvectors)
+    return simulate(fitted.values, sigma, seed=SEED, copies=copies, certain=True)
 
 
-def judged_variances(
-    replicas: Replicas, groups: OutcomeGroups, *, energy: Floats, common: Signal, noise: float
-) -> Floats:
-    """Return prior variances of coefficients along the true eigenvectors, (d, groups).
+def judged_variances(fitted: FittedFilter, replicas: Replicas) -> Floats:
+    """Return prior variances of coefficients along the true eigenvectors, (copies, d, groups).
 
-    Parameters
-    ----------
-    replicas
-        Of `more_replicas`.
-    groups, energy
-        Outcome directions, and sums of squares of the association within each group, (d, groups).
-    common
-        The prior of the outcomes as they are, all alike.
-    noise
-        σ₂², of one entry of the association.
+    `replicas` are those of `more_replicas`.
     """
-    truth, overlap = replicas.truth, replicas.overlap()
-    alike = common.strength[0] * _hedged(truth, float(common.gamma[0]))
-    explained = truth * alike
-    top = float(explained.max())
-    if len(groups.counts) == 1 or top <= 0:
-        return np.repeat(alike[:, None], len(groups.counts), axis=1)
-    shapes = alike[:, None] / (1 + np.outer(explained / top, TILTS)) ** 2
-    expected = truth[:, None] ** 2 * shapes
-    if overlap is not None:
-        expected = overlap.T @ expected
-    own = shapes @ _mean_factors(expected, groups.counts, energy=energy, noise=noise)
-    own *= (groups.counts.sum() * alike / (own @ groups.counts))[:, None]
+    groups, truths = fitted.groups, replicas.truths[:, :, None]
+    if not fitted.common.strength.any():
+        return np.zeros((*replicas.truths.shape, len(groups.counts)))
+    # All outcomes as they are have one prior, whatever their noise: any group's will do.
+    alike = _hedged(replicas) @ fitted.common.strength[:, :1]  # (copies, d, 1)
+    if fitted.name == "one-sided":
+        return np.repeat(alike, len(groups.counts), axis=2)
+    explained = truths * alike
+    shapes = alike / (1 + explained / explained.max(axis=1, keepdims=True) * TILTS) ** 2
+    expected = replicas.along(truths**2 * shapes)
+    own = shapes @ _mean_factors(expected, groups, groups.energy(fitted.association))
+    own *= groups.counts.sum() * alike / (own @ groups.counts)[:, :, None]
     return np.asarray(own)
 
 
-def _mean_factors(expected: Floats, counts: Floats, *, energy: Floats, noise: float) -> Floats:
+def _mean_factors(expected: Floats, groups: OutcomeGroups, energy: Floats) -> Floats:
     """Posterior mean of each tilt's factor, times the tilt's probability, (tilts, groups).
 
     `expected` holds the expected square of an entry of the association for each tilt, (d, tilts).
     """
-    means = np.empty((len(TILTS), len(counts)))
-    variance = FACTORS[:, None] * expected.T[:, None] + noise  # (tilts, factors, d)
-    logarithms = np.log(variance).sum(axis=2)
-    for g, count in enumerate(counts):
-        score = -0.5 * ((energy[:, g] / variance).sum(axis=2) + count * logarithms)
-        score -= (np.log(FACTORS) / LOG_SPREAD) ** 2 / 2
+    means = np.empty((len(TILTS), len(groups.counts)))
+    signal = FACTORS[:, None] * expected.T[:, None]  # (tilts, factors, d)
+    for g, (count, noise) in enumerate(zip(groups.counts, groups.noise_variance, strict=True)):
+        variance = signal + noise
+        misfit = (energy[:, g] / variance).sum(axis=2) + count * np.log(variance).sum(axis=2)
+        score = -0.5 * misfit - (np.log(FACTORS) / LOG_SPREAD) ** 2 / 2
         weights = np.exp(score - score.max())
         means[:, g] = weights @ FACTORS / weights.sum()
     return means
 
 
-def _hedged(truth: Floats, gamma: float) -> Floats:
-    """Half-way from the prior shape to the flat one that explains as much.
+def _hedged(replicas: Replicas) -> Floats:
+    """Half-way from each prior shape to the flat one that explains as much, (copies, d, gammas).
 
-    γ is chosen from a handful of values by what it does to predictions, where faint directions hardly
-    count. Coefficients are mostly made of them: γ = −1 would grant them a thousandfold, γ = 1 deny
-    them any signal. Directions that γ > 0 denies get no less than under the flat prior.
+    γ is judged by what it does to predictions, where faint directions hardly count. Coefficients are
+    mostly made of them: γ = −1 would grant them a thousandfold, γ = 1 deny them any signal.
+    Directions that γ > 0 denies get no less than under the flat prior.
     """
-    whole = float(truth @ prior_shape(truth, gamma))
-    flat = np.full(len(truth), whole / float(truth.sum()))
-    if gamma > 0:
-        return np.asarray(np.maximum(prior_shape(truth, gamma), flat))
-    half = prior_shape(truth, gamma / 2)
-    return np.asarray(half * (whole / float(truth @ half)))
+    shapes = np.moveaxis(SignalModel(replicas, variation=1.0).shapes, 0, -1)
+    truths = replicas.truths[:, :, None]
+    whole = (truths * shapes).sum(axis=1, keepdims=True)
+    flat = whole / np.maximum(truths.sum(axis=1, keepdims=True), 1e-300)
+    half = np.sqrt(shapes)
+    half = half * (whole / np.maximum((truths * half).sum(axis=1, keepdims=True), 1e-300))
+    return np.asarray(np.where(GAMMAS > 0, np.maximum(shapes, flat), half))

@@ -96,19 +96,11 @@ class System:
 
     def soft(self, target: str) -> tuple[Floats, Floats]:
         """Posterior mean and variance of vᵀθ along the eigenvectors that are not firm, (soft, l)."""
-        posterior = self.posterior
-        points = self.spectrum[1][: self.d, ~self.firm]
-        last = self.spectrum[1][-1, ~self.firm] if self.intercept else np.zeros(points.shape[1])
-        constant = np.sqrt(self.covariance[-1, -1] / self.n) if self.intercept else 1.0
-        # θ's own constant entry is (mean − meansᵀw)/constant: eliminate it.
-        points = points - np.outer(posterior.feature_means, last / constant)
-        mean = points.T @ posterior.coefficients[:, self.outcomes]
-        mean += np.outer(last / constant, posterior.outcome_means[self.outcomes])
-        variance = posterior.variance(
-            points, sampling=self.sampling(target), outcomes=self.outcomes
+        return self.posterior.infer(
+            self.spectrum[1][:, ~self.firm],
+            sampling=self.sampling(target),
+            outcomes=self.outcomes,
         )
-        variance += ((last / constant) ** 2 * posterior.mean_variance)[:, None]
-        return mean, variance
 
     @cached_property
     def rotated(self) -> Floats:

@@ -36,10 +36,10 @@ LEANING_PREDICTION = 0.9
 def trusted_posterior(system: System, points: Floats, *, prediction: bool) -> NDArray[np.bool_]:
     """Which (points, outcomes) have posterior intervals of nominal coverage on average."""
     posterior = system.posterior
-    if system.warnings or posterior.coefficients.size < FEWEST:
+    if system.warnings or posterior.along.size < FEWEST:
         return np.zeros((points.shape[1], system.l), dtype=bool)
     limit = LEANING_PREDICTION if prediction else LEANING
-    return np.asarray(posterior.leaning(points[: system.d], system.outcomes) <= limit)
+    return np.asarray(posterior.leaning(points, system.outcomes) <= limit)
 
 
 def doubts(system: System) -> tuple[str, ...]:

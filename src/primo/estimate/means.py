@@ -1,0 +1,58 @@
+"""Noisy means, each shrunk by its own evidence: empirical Bayes with a prior of many widths.
+
+A released mean is N(mean, σ²). One share for all would let two outcomes with means of twenty standard
+deviations switch off the shrinkage of all others, so the prior is a mixture of centred normals whose
+widths run from 0 to the largest mean; how much weight each width has is learned from all means together
+(Stephens 2017, "ash"). A mean far outside the noise is kept, one inside it goes to the public centre.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["shrunk_means"]
+
+Floats = NDArray[np.float64]
+
+ROUNDS = 50  # of expectation-maximisation for the weights
+CENTRE_WEIGHT = (
+    1.0  # pseudo-counts of means at the public centre, beside one spread over all widths
+)
+MOST_MEANS = 2000  # that weights are learned from
+
+
+def shrunk_means(means: Floats, sigma: float) -> tuple[Floats, Floats]:
+    """Return posterior means and variances of the true means behind noisy `means`, (k,) each.
+
+    Cost: O(k) for each of some 20 widths and `ROUNDS` rounds.
+    """
+    if sigma == 0 or len(means) == 0:
+        return means.copy(), np.zeros(len(means))
+    largest = max(float(np.abs(means).max()) / sigma, 2.0)
+    # In units of the noise; factors of √2 in width are finer than any evidence.
+    widths = np.append(0.0, 0.5 * np.exp2(np.arange(0, np.log2(2 * largest) + 0.5, 0.5)))
+    z = means / sigma
+    sample = z[:: max(1, len(z) // MOST_MEANS)]
+    prior = np.full(len(widths), 1 / (len(widths) - 1))
+    prior[0] = CENTRE_WEIGHT
+    weights = prior / prior.sum()
+    likelihood = _likelihood(sample, widths)
+    for _ in range(ROUNDS):
+        share = likelihood * weights
+        share /= share.sum(axis=1, keepdims=True)
+        weights = share.sum(axis=0) + prior
+        weights /= weights.sum()
+    share = _likelihood(z, widths) * weights
+    share /= share.sum(axis=1, keepdims=True)
+    kept = widths**2 / (1 + widths**2)
+    first = share @ kept
+    second = share @ kept + z**2 * (share @ kept**2) - (z * first) ** 2
+    return first * means, sigma**2 * np.maximum(second, 0.0)
+
+
+def _likelihood(z: Floats, widths: Floats) -> Floats:
+    """Density of z under each width, (k, widths), up to a factor for each row."""
+    variance = 1 + widths**2
+    logs = -0.5 * (z[:, None] ** 2 / variance + np.log(variance))
+    return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
