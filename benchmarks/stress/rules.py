@@ -1,0 +1,79 @@
+"""Public bounds by rule. A rule sees a public panel (rows that are scored, never fitted), or no row at all.
+
+Norms are stated as multiples of the typical length of a row in scaled units,
+√Σ(sd² + (mean − middle)²) / half-width, which is the root mean square over the panel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from primo.bounds import Bounds
+
+__all__ = ["Rule", "centred", "fixed", "frequencies", "plain", "ranged", "without_offset"]
+
+Matrix = NDArray[np.float64]
+Rule = Callable[[Matrix], Bounds]
+
+
+def typical_length(panel: Matrix, centre: ArrayLike, scale: ArrayLike) -> float:
+    """Return the root mean squared length of a row in scaled units."""
+    scaled = (panel - np.asarray(centre)) / np.asarray(scale)
+    return float(np.sqrt(np.mean(np.sum(scaled**2, axis=1))))
+
+
+def centred(multiple: float = 1.2, *, off: ArrayLike = 0.0, wide: float = 1.0) -> Rule:
+    """Centre and scale by the panel, `off` standard deviations beside its means, `wide` times its sd."""
+
+    def bounds(panel: Matrix) -> Bounds:
+        spread = panel.std(axis=0)
+        spread = np.where(spread > 0, spread, 1.0)
+        centre = panel.mean(axis=0) + np.asarray(off) * spread
+        scale = wide * spread
+        return Bounds(
+            centre=centre, scale=scale, norm=multiple * typical_length(panel, centre, scale)
+        )
+
+    return bounds
+
+
+def plain(multiple: float = 1.2) -> Rule:
+    """Give a row norm alone, in the data's own units."""
+    return lambda panel: Bounds(norm=multiple * typical_length(panel, 0.0, 1.0))
+
+
+def ranged(lower: ArrayLike, upper: ArrayLike, multiple: float | None = None) -> Rule:
+    """Give a range for every column; a norm too if a multiple of the typical length is stated."""
+
+    def bounds(panel: Matrix) -> Bounds:
+        low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
+        if multiple is None:
+            return Bounds(lower=low, upper=high)
+        # A longer norm than the range allows is the range alone.
+        norm = multiple * typical_length(panel, (low + high) / 2, (high - low) / 2)
+        return Bounds(lower=low, upper=high, norm=norm)
+
+    return bounds
+
+
+def without_offset(lower: float, upper: float) -> Rule:
+    """Leave the offset of the means out of the norm, as README once said: rows are much shortened."""
+
+    def bounds(panel: Matrix) -> Bounds:
+        norm = 1.2 * float(np.sqrt(np.sum(panel.var(axis=0)))) / ((upper - lower) / 2)
+        return Bounds(lower=lower, upper=upper, norm=norm)
+
+    return bounds
+
+
+def frequencies() -> Rule:
+    """Centre and scale genotypes by the allele frequencies of the panel."""
+    return lambda panel: Bounds.from_frequencies(np.clip(panel.mean(axis=0) / 2, 0.0, 1.0))
+
+
+def fixed(bounds: Bounds) -> Rule:
+    """Give these bounds, whatever the panel."""
+    return lambda panel: bounds
