@@ -22,6 +22,7 @@ __all__ = [
     "powers",
     "rare",
     "student",
+    "vital_signs",
 ]
 
 Matrix = NDArray[np.float64]
@@ -95,13 +96,13 @@ def powers(rows: int, d: int, rng: np.random.Generator) -> Matrix:
 
 
 def genotypes(frequency: float | None = None, linkage: float = 0.8, size: int = 10) -> Design:
-    """Draw 0, 1, 2 copies of an allele, linked in blocks; minor frequencies of 5 to 50 % if not given."""
+    """Draw 0, 1 or 2 copies of an allele, linked in blocks; frequencies of 5 to 50 % if not given."""
 
     def draw(rows: int, d: int, rng: np.random.Generator) -> Matrix:
         common = rng.uniform(0.05, 0.5, size=d) if frequency is None else np.full(d, frequency)
         limit = ndtri(common)
         haplotypes = (blocks(linkage, size)(rows, d, rng) < limit for _ in range(2))
-        counts: Matrix = sum(one.astype(np.float64) for one in haplotypes)  # type: ignore[assignment]
+        counts: Matrix = sum(one.astype(np.float64) for one in haplotypes)
         return counts
 
     return draw
@@ -126,3 +127,15 @@ def indicators(rows: int, d: int, rng: np.random.Generator) -> Matrix:
     """Draw one category of d per row, as d indicators that add up to the constant."""
     shares = np.geomspace(1.0, 0.1, d)
     return np.eye(d)[rng.choice(d, size=rows, p=shares / shares.sum())]
+
+
+#: Middle and spread of age, body mass index, systolic pressure and cholesterol.
+_VITAL = ((50.0, 12.0), (27.0, 5.0), (130.0, 18.0), (5.2, 1.0))
+
+
+def vital_signs(rows: int, d: int, rng: np.random.Generator) -> Matrix:
+    """Draw measurements with units of their own, and smoking (0/1) last; d has to be 5."""
+    middle, spread = np.array(_VITAL).T
+    common = 0.6 * rng.standard_normal((rows, 1))
+    measured = middle + spread * (common + 0.8 * rng.standard_normal((rows, len(_VITAL))))
+    return np.column_stack([measured, rng.random(rows) < 0.2])

@@ -12,24 +12,22 @@ from numpy.typing import NDArray
 
 from benchmarks.stress.problem import Problem
 from benchmarks.stress.rules import Rule, centred
-from experiments import data as experiments_data
+from experiments.data import SHARED
+from experiments.figures.features import MissingData
 
-__all__ = ["Absent", "Real", "use_folder"]
+__all__ = ["Real", "use_folder"]
 
 Matrix = NDArray[np.float64]
 Table = tuple[NDArray[np.float64] | NDArray[np.int8], Matrix]
 
 _SOCIAL = "social_multioutcome"
-_folder = experiments_data.SHARED
-
-
-class Absent(Exception):
-    """The data of a cell are not here."""
+_PANEL = centred()
+_folder = SHARED
 
 
 def use_folder(folder: Path) -> None:
     """Read real data from another folder than the one beside the checkout."""
-    global _folder  # noqa: PLW0603
+    global _folder  # noqa: PLW0603  a worker sets it once, before it reads anything
     _folder = folder
     load.cache_clear()
 
@@ -42,8 +40,8 @@ class Real:
     n: int
     d: int | None = None  # features drawn at random; all if None
     l: int | None = None
-    features: Rule = centred()
-    outcomes: Rule = centred()
+    features: Rule = _PANEL
+    outcomes: Rule = _PANEL
     held: int = 5000  # at most so many rows are scored
 
     def __call__(self, rng: np.random.Generator) -> Problem:
@@ -70,11 +68,11 @@ class Real:
 
 @lru_cache(maxsize=12)
 def load(name: str) -> Table:
-    """Read a data set once per process; raise `Absent` if it is not here."""
+    """Read a data set once per process; raise `MissingData` if it is not here."""
     folder, read = TABLES[name]
     path = _folder / folder
     if not path.exists():
-        raise Absent(f"{folder} is not in {_folder}")
+        raise MissingData(f"{folder} is not in {_folder}")
     return read(path)
 
 

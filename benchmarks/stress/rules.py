@@ -1,4 +1,4 @@
-"""Public bounds by rule. A rule sees a public panel (rows that are scored, never fitted), or no row at all.
+"""Public bounds by rule. A rule sees a public panel (rows that are scored, never fitted), or no row.
 
 Norms are stated as multiples of the typical length of a row in scaled units,
 √Σ(sd² + (mean − middle)²) / half-width, which is the root mean square over the panel.
@@ -13,7 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from primo.bounds import Bounds
 
-__all__ = ["Rule", "centred", "fixed", "frequencies", "plain", "ranged", "without_offset"]
+__all__ = [
+    "Rule",
+    "centred",
+    "fixed",
+    "frequencies",
+    "from_zero",
+    "plain",
+    "ranged",
+    "without_offset",
+]
 
 Matrix = NDArray[np.float64]
 Rule = Callable[[Matrix], Bounds]
@@ -25,19 +34,29 @@ def typical_length(panel: Matrix, centre: ArrayLike, scale: ArrayLike) -> float:
     return float(np.sqrt(np.mean(np.sum(scaled**2, axis=1))))
 
 
-def centred(multiple: float = 1.2, *, off: ArrayLike = 0.0, wide: float = 1.0) -> Rule:
-    """Centre and scale by the panel, `off` standard deviations beside its means, `wide` times its sd."""
+def centred(multiple: float = 1.2, *, off: float = 0.0) -> Rule:
+    """Scale by the panel's standard deviations; centre so many of them beside its means."""
 
     def bounds(panel: Matrix) -> Bounds:
-        spread = panel.std(axis=0)
-        spread = np.where(spread > 0, spread, 1.0)
-        centre = panel.mean(axis=0) + np.asarray(off) * spread
-        scale = wide * spread
-        return Bounds(
-            centre=centre, scale=scale, norm=multiple * typical_length(panel, centre, scale)
-        )
+        scale = _spread(panel)
+        return _scaled(panel, panel.mean(axis=0) + off * scale, scale, multiple)
 
     return bounds
+
+
+def from_zero(multiple: float = 1.2) -> Rule:
+    """Scale by the panel's standard deviations and leave the centre at 0, wherever the means are."""
+    return lambda panel: _scaled(panel, np.zeros(panel.shape[1]), _spread(panel), multiple)
+
+
+def _scaled(panel: Matrix, centre: Matrix, scale: Matrix, multiple: float) -> Bounds:
+    norm = multiple * typical_length(panel, centre, scale)
+    return Bounds(centre=centre, scale=scale, norm=norm)
+
+
+def _spread(panel: Matrix) -> Matrix:
+    spread = panel.std(axis=0)
+    return np.where(spread > 0, spread, 1.0)
 
 
 def plain(multiple: float = 1.2) -> Rule:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import primo
+from benchmarks.stress.checks import Fit, check_fit, forecast
 from benchmarks.stress.problem import Cell, Problem
 
-__all__ = ["ESTIMATORS", "METHODS", "Score", "make_release", "score_draw"]
+__all__ = ["ESTIMATORS", "METHODS", "Draw", "Score", "make_release", "score_draw"]
 
 Matrix = NDArray[np.float64]
 
 ESTIMATORS = ("auto", "ridge", "filter")
 METHODS = (*ESTIMATORS, "mean only")
+FORECASTS = 3  # draws of a cell that are forecast: what they differ in is the panel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +29,26 @@ class Score:
     median: float  # over outcomes
     mean: float  # over outcomes, each in units of its own variance
     pooled: float  # sums over outcomes in scaled units
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """All that one draw of a cell shows."""
+
+    shape: tuple[int, int, int]  # n, d, l
+    scores: dict[str, Score]  # by method, "true mean" included
+    fit: Fit
+    forecast: float | None  # R² predicted before the data; of the first draws only
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Draw:
+        """Return what `dataclasses.asdict` took apart."""
+        return cls(
+            shape=tuple(found["shape"]),
+            scores={name: Score(**score) for name, score in found["scores"].items()},
+            fit=Fit(**found["fit"]),
+            forecast=found["forecast"],
+        )
 
 
 def make_release(cell: Cell, problem: Problem, seed: int) -> primo.Release:
@@ -71,8 +94,8 @@ def r_squared(problem: Problem, predicted: Matrix, scale: Matrix) -> Score:
     )
 
 
-def score_draw(cell: Cell, draw: int) -> dict[str, Score]:
-    """Return the scores of all methods, from one release."""
+def score_draw(cell: Cell, draw: int) -> Draw:
+    """Make one release and judge everything that is made from it."""
     rng = cell.rng(draw)
     problem = cell.problem(rng)
     release = make_release(cell, problem, int(rng.integers(2**31)))
@@ -83,4 +106,9 @@ def score_draw(cell: Cell, draw: int) -> dict[str, Score]:
         scores[name] = r_squared(problem, fitted.predict(problem.held_features), scale)
     scores["mean only"] = r_squared(problem, released_means(release), scale)
     scores["true mean"] = r_squared(problem, problem.outcomes.mean(axis=0), scale)
-    return scores
+    return Draw(
+        shape=problem.shape,
+        scores=scores,
+        fit=check_fit(release, problem),
+        forecast=forecast(release, problem) if draw < FORECASTS else None,
+    )

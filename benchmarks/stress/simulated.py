@@ -51,6 +51,9 @@ def mixed(z: Matrix, l: int, rng: np.random.Generator) -> Matrix:
     return slopes
 
 
+_PANEL = centred()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
     """How to draw a simulated problem; call it with a generator.
@@ -68,8 +71,8 @@ class Simulated:
     means: tuple[float, ...] = (0.0,)
     far: tuple[float, ...] = ()  # means of the first outcomes
     tails: float | None = None  # degrees of freedom of the residuals
-    features: Rule = centred()
-    outcomes: Rule = centred()
+    features: Rule = _PANEL
+    outcomes: Rule = _PANEL
     held: int = 2000
 
     def __call__(self, rng: np.random.Generator) -> Problem:
