@@ -39,7 +39,10 @@ def check_fit(release: primo.Release, problem: Problem) -> Fit:
     """
     known = problem.explained is not None
     truth = problem.explained if problem.explained is not None else least_squares(problem)
-    found = release.goodness_of_fit(level=LEVEL, target="population" if known else "rows")
+    try:
+        found = release.goodness_of_fit(level=LEVEL, target="population" if known else "rows")
+    except primo.InputError:  # more features than rows: it says nothing rather than something wrong
+        return Fit(outcomes=len(truth), intervals=0, covered=0, broken=0, published=None)
     counted = found.trusted & (truth > 0)
     held = (found.lower <= truth) & (truth <= found.upper)
     estimate = found.r_squared

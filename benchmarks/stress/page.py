@@ -24,8 +24,8 @@ knowing that mean, and negative is worse. "Pooled" adds squared errors over outc
 "median" is the median outcome.
 
 Bounds come from stated ranges, or from the held-out rows as if they were a public panel, never from the
-fitted rows. A norm is a stated multiple (1.2 unless the cells' source says otherwise) of the typical row
-length √Σ(sd² + (mean − middle)²) / half-width. Real rows are those of `../shared/data`; cells whose data
+fitted rows. A norm is a multiple of the typical row length √Σ(sd² + (mean − middle)²) / half-width:
+1.15 + 1/√columns where nothing else is stated. Real rows are those of `../shared/data`; cells whose data
 are absent are skipped.
 
 Columns:

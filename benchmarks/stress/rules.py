@@ -1,7 +1,8 @@
 """Public bounds by rule. A rule sees a public panel (rows that are scored, never fitted), or no row.
 
 Norms are stated as multiples of the typical length of a row in scaled units,
-√Σ(sd² + (mean − middle)²) / half-width, which is the root mean square over the panel.
+√Σ(sd² + (mean − middle)²) / half-width, which is the root mean square over the panel. Lengths gather
+around it the more columns there are, so the default multiple is 1.15 + 1/√columns.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def typical_length(panel: Matrix, centre: ArrayLike, scale: ArrayLike) -> float:
     return float(np.sqrt(np.mean(np.sum(scaled**2, axis=1))))
 
 
-def centred(multiple: float = 1.2, *, off: float = 0.0) -> Rule:
+def centred(multiple: float | None = None, *, off: float = 0.0) -> Rule:
     """Scale by the panel's standard deviations; centre so many of them beside its means."""
 
     def bounds(panel: Matrix) -> Bounds:
@@ -44,14 +45,19 @@ def centred(multiple: float = 1.2, *, off: float = 0.0) -> Rule:
     return bounds
 
 
-def from_zero(multiple: float = 1.2) -> Rule:
+def from_zero(multiple: float | None = None) -> Rule:
     """Scale by the panel's standard deviations and leave the centre at 0, wherever the means are."""
     return lambda panel: _scaled(panel, np.zeros(panel.shape[1]), _spread(panel), multiple)
 
 
-def _scaled(panel: Matrix, centre: Matrix, scale: Matrix, multiple: float) -> Bounds:
-    norm = multiple * typical_length(panel, centre, scale)
+def _scaled(panel: Matrix, centre: Matrix, scale: Matrix, multiple: float | None) -> Bounds:
+    norm = _norm(panel, centre, scale, multiple)
     return Bounds(centre=centre, scale=scale, norm=norm)
+
+
+def _norm(panel: Matrix, centre: ArrayLike, scale: ArrayLike, multiple: float | None) -> float:
+    ample = 1.15 + 1 / panel.shape[1] ** 0.5 if multiple is None else multiple
+    return ample * typical_length(panel, centre, scale)
 
 
 def _spread(panel: Matrix) -> Matrix:
@@ -59,9 +65,9 @@ def _spread(panel: Matrix) -> Matrix:
     return np.where(spread > 0, spread, 1.0)
 
 
-def plain(multiple: float = 1.2) -> Rule:
+def plain(multiple: float | None = None) -> Rule:
     """Give a row norm alone, in the data's own units."""
-    return lambda panel: Bounds(norm=multiple * typical_length(panel, 0.0, 1.0))
+    return lambda panel: Bounds(norm=_norm(panel, 0.0, 1.0, multiple))
 
 
 def ranged(lower: ArrayLike, upper: ArrayLike, multiple: float | None = None) -> Rule:

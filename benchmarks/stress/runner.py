@@ -79,7 +79,9 @@ def _result(done: Future[Draw | str], title: str, draw: int) -> Draw | str:
 def _kept(keep: Path | None) -> Iterator[tuple[tuple[str, int], Draw]]:
     if keep is None or not keep.exists():
         return
-    for line in keep.read_text().splitlines():
+    whole = [line for line in keep.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    keep.write_text("".join(whole))  # a line that was broken off is made again
+    for line in whole:
         found = json.loads(line)
         yield (found["cell"], found["draw"]), Draw.from_json(found["found"])
 

@@ -71,7 +71,7 @@ def _off_centre() -> Iterator[Cell]:
     snps: dict[str, Any] = {"n": 1500, "d": 300, "l": 5, "design": genotypes()}
     yield cell("genotypes 0–2", 3, **snps, features=ranged(0, 2), quick=True)
     yield cell("genotypes, frequencies", 3, **snps, features=frequencies(), quick=True)
-    yield cell("genotypes 0–2, plain", 3, **snps, features=ranged(0, 2), intercept=False)
+    yield cell("genotypes 0–2, no intercept", 3, **snps, features=ranged(0, 2), intercept=False)
     few: dict[str, Any] = {"features": ranged(0, 2), "r2": 0.3}
     yield cell("frequency 10 %", 1, n=20_000, d=50, l=5, design=genotypes(0.1), **few)
     yield cell("small budget", 0.3, n=20_000, d=25, design=genotypes(), **few)
@@ -171,8 +171,8 @@ def _heavy() -> Iterator[Cell]:
 def _means() -> Iterator[Cell]:
     cell = partial(_cell, "far-off outcome means")
     yeast: dict[str, Any] = {"l": 45, "r2": 0.2, "far": _TWO_FAR, "outcomes": plain()}
-    yield cell("45 outcomes, two far", 1, n=3000, d=100, **yeast, quick=True)
-    yield cell("45 outcomes, two far, wide", 1, n=8000, d=1000, **yeast, design=low_rank(30))
+    yield cell("45 outcomes, two far", 1, n=6000, d=100, **yeast, quick=True)
+    yield cell("45 outcomes, two far, wide", 2, n=10_000, d=1000, **yeast, design=low_rank(30))
     yield cell("45 outcomes, two far, large budget", 10, n=1000, d=50, **yeast)
     yield cell("one at 10", 1, n=8000, d=10, far=(10.0,), outcomes=plain())
     yield cell("five at 5", 3, n=5000, d=20, l=5, means=(5.0,), outcomes=plain())
