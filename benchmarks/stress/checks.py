@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import primo
 from benchmarks.stress.problem import Problem
+from primo import uncertainty
 from primo.planning.forecast import predict
 from primo.report.contents import find
 
@@ -58,8 +59,12 @@ def check_fit(release: primo.Release, problem: Problem) -> Fit:
 
 
 def published(release: primo.Release, *, trusted: bool) -> float | None:
-    """Return what the report says of the published coefficients, where it does not doubt them."""
-    found = find(release, level=LEVEL, fdr=0.05)
+    """Return what is said of the published coefficients, where it is not doubted."""
+    estimate = getattr(uncertainty, "published_r_squared", None)
+    if estimate is not None:
+        made = estimate(release)
+        return float(made.pooled) if made.pooled_trusted else None
+    found = find(release, level=LEVEL, fdr=0.05)  # before there was such an estimate
     if isinstance(found, str) or not trusted:
         return None
     return found.reached
@@ -89,13 +94,14 @@ def forecast(release: primo.Release, problem: Problem) -> float:
     x, y = problem.held_features, problem.held_outcomes
     known: dict[str, Any] = {"r2": assumed_r2(problem)}
     if "feature_mean" in {field.name for field in fields(primo.Signal)}:
-        values = np.linalg.eigvalsh(np.cov(((x - plan.features.centre) / plan.features.scale).T))
+        scaled = (x - plan.features.centre) / plan.features.scale
+        values = np.linalg.eigvalsh(np.atleast_2d(np.cov(scaled.T)))
         known |= {
             "feature_mean": tuple(x.mean(axis=0)),
             "feature_sd": tuple(np.maximum(x.std(axis=0), 1e-9)),
             "outcome_mean": tuple(y.mean(axis=0)),
             "outcome_sd": tuple(np.maximum(y.std(axis=0), 1e-9)),
-            "eigenvalues": tuple(np.maximum(np.atleast_1d(values), 0.0)),
+            "eigenvalues": tuple(np.maximum(values, 0.0)),
         }
         signal = primo.Signal(**known)
     else:  # before the forecast knew of means
