@@ -110,6 +110,7 @@ def report(results: Sequence[Result], verdicts: Sequence[Verdict]) -> str:
     rows: list[tuple[str, ...]] = [("", *_HEADER)]
     for result in results:
         rows.append((result.cell.family, *_row(result)))
+    # The reason why a cell was skipped is long, and does not make its column wide.
     width = [max(len(row[i]) for row in rows if len(row[2]) < 12) for i in range(len(rows[0]))]
     lines = ["  ".join(text.ljust(width[i]) for i, text in enumerate(row)).rstrip() for row in rows]
     for verdict in verdicts:
