@@ -64,7 +64,7 @@ def _genomes() -> Iterator[Cell]:
         yield cell(f"0–2, ε={epsilon}", epsilon, **whole, quick=epsilon == 3)
         yield cell(f"frequencies, ε={epsilon}", epsilon, **known, quick=epsilon == 3)
     yield cell("0–2, no intercept", 3, **whole, intercept=False)
-    yield cell("0–2, one label", 3, **whole, l=1)
+    yield cell("0–2, one label", 3, **whole, l=1, quick=True)
     yield cell("0–2, features protected", 3, **whole, protection="features")
     yield cell("0–2, outcomes protected", 3, **whole, protection="outcomes")
 
@@ -74,7 +74,7 @@ def _soybeans() -> Iterator[Cell]:
     yield cell("0–2", 5, d=100, features=ranged(0, 2))
     yield cell("frequencies", 5, d=400, features=frequencies())
     yield cell("0–2, small budget", 1, d=100, features=ranged(0, 2))
-    yield cell("five traits from 0", 5, d=10, l=5, features=ranged(0, 2), outcomes=from_zero())
+    yield cell("five traits from 0", 10, d=10, l=5, features=ranged(0, 2), outcomes=from_zero())
 
 
 def _people() -> Iterator[Cell]:

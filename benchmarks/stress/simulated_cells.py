@@ -107,6 +107,7 @@ def _off_centre() -> Iterator[Cell]:
         r2=0.5,
         design=vital_signs,
         features=ranged([0, 10, 50, 1, 0], [120, 70, 250, 15, 1]),
+        quick=True,
     )
     yield cell("two deviations off", 10, n=5000, d=50, l=50, features=centred(off=2), r2=0.3)
     yield cell("range ±20", 3, n=5000, d=20, l=5, features=ranged(-20, 20), outcomes=ranged(-6, 6))
@@ -173,7 +174,7 @@ def _means() -> Iterator[Cell]:
     yeast: dict[str, Any] = {"l": 45, "r2": 0.2, "far": _TWO_FAR, "outcomes": plain()}
     yield cell("45 outcomes, two far", 1, n=6000, d=100, **yeast, quick=True)
     yield cell("45 outcomes, two far, wide", 2, n=10_000, d=1000, **yeast, design=low_rank(30))
-    yield cell("45 outcomes, two far, large budget", 10, n=1000, d=50, **yeast)
+    yield cell("45 outcomes, two far, large budget", 10, n=1000, d=50, **yeast, quick=True)
     yield cell("one at 10", 1, n=8000, d=10, far=(10.0,), outcomes=plain())
     yield cell("five at 5", 3, n=5000, d=20, l=5, means=(5.0,), outcomes=plain())
     spread = (-3.0, 0.0, 0.0, 1.0, 0.3)
@@ -230,7 +231,7 @@ def _protections() -> Iterator[Cell]:
     snps: dict[str, Any] = {"design": genotypes(), "features": ranged(0, 2)}
     cell = partial(_cell, "other protections", protection="features")
     yield cell("features: expression", 3, n=2000, d=50, l=50, **levels, quick=True)
-    yield cell("features: genotypes 0–2", 3, n=1500, d=100, l=5, **snps)
+    yield cell("features: genotypes 0–2", 3, n=1500, d=100, l=5, **snps, quick=True)
     yield cell("features: collinear", 5, n=614, d=9, r2=0.9, design=collinear(1e6))
     yield cell("features: 1000 outcomes", 3, n=2000, d=20, l=1000, effects=shared)
     yield cell("features: no intercept", 1, n=5000, d=20, l=5, intercept=False)
