@@ -7,7 +7,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-statistical lint format bench streaming scaling accuracy coverage \
-	audit membership mutants figures figures-quick tuning diffprivlib test-experiments clean
+	audit membership stress mutants figures figures-quick tuning diffprivlib test-experiments clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -68,6 +68,9 @@ accuracy: install ## R² against the oracle and of all variants; rewrites docs/a
 
 coverage: install ## do 95 % intervals cover 95 %? over a grid of cells (ten minutes)
 	$(BIN)/python -m benchmarks.coverage
+
+stress: install ## is the default ever far behind the plainest estimator? rewrites docs/stress.md (half an hour)
+	$(BIN)/python -m benchmarks.stress --write
 
 audit: install ## attack the real program: lower bounds on epsilon (many minutes)
 	$(BIN)/python -m benchmarks.audit

@@ -1,0 +1,117 @@
+"""What the program says of itself, beside the truth: goodness of fit and forecast. One function each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import primo
+from benchmarks.stress.problem import Problem
+from primo import uncertainty
+from primo.planning.forecast import predict
+from primo.report.contents import find
+
+__all__ = ["Fit", "check_fit", "forecast"]
+
+Matrix = NDArray[np.float64]
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """What a release says of its fit in one draw, compared outcome by outcome."""
+
+    outcomes: int
+    intervals: int  # trusted intervals of outcomes with signal
+    covered: int  # of these, how many hold the true R²
+    broken: int  # intervals that do not hold their estimate, or leave [0, 1]
+    published: float | None  # estimated R² of what is published, pooled; None if not trusted
+
+
+def check_fit(release: primo.Release, problem: Problem) -> Fit:
+    """Compare R² intervals with the population where it is known, with these rows where it is not.
+
+    An outcome without any signal is left out of the count: an interval that starts at 0 covers it
+    nearly always.
+    """
+    known = problem.explained is not None
+    truth = problem.explained if problem.explained is not None else least_squares(problem)
+    try:
+        found = release.goodness_of_fit(level=LEVEL, target="population" if known else "rows")
+    except primo.InputError:  # more features than rows: it says nothing rather than something wrong
+        return Fit(outcomes=len(truth), intervals=0, covered=0, broken=0, published=None)
+    counted = found.trusted & (truth > 0)
+    held = (found.lower <= truth) & (truth <= found.upper)
+    estimate = found.r_squared
+    whole = (found.lower >= 0) & (found.lower <= estimate)
+    whole &= (estimate <= found.upper) & (found.upper <= 1)
+    return Fit(
+        outcomes=len(truth),
+        intervals=int(counted.sum()),
+        covered=int((held & counted).sum()),
+        broken=int((~whole).sum()),
+        published=published(release, trusted=bool(found.trusted.mean() >= 0.5)),
+    )
+
+
+def published(release: primo.Release, *, trusted: bool) -> float | None:
+    """Return what is said of the published coefficients, where it is not doubted."""
+    estimate = getattr(uncertainty, "published_r_squared", None)
+    if estimate is not None:
+        made = estimate(release)
+        return float(made.pooled) if made.pooled_trusted else None
+    found = find(release, level=LEVEL, fdr=0.05)  # before there was such an estimate
+    if isinstance(found, str) or not trusted:
+        return None
+    return found.reached
+
+
+def least_squares(problem: Problem) -> Matrix:
+    """Return R² per outcome of least squares on the fitted rows."""
+    x = problem.features - problem.features.mean(axis=0)
+    y = problem.outcomes - problem.outcomes.mean(axis=0)
+    slopes = np.linalg.lstsq(x, y, rcond=None)[0]
+    return np.asarray(1 - np.sum((y - x @ slopes) ** 2, axis=0) / np.sum(y**2, axis=0))
+
+
+def assumed_r2(problem: Problem) -> float:
+    """Return the share of variance that a forecast is told: the true one, or adjusted least squares."""
+    if problem.explained is not None:
+        share = float(problem.explained.mean())
+    else:
+        n, d, _ = problem.shape
+        share = 1 - float(np.mean(1 - least_squares(problem))) * (n - 1) / max(n - d - 1, 1)
+    return min(max(share, 1e-3), 0.999)
+
+
+def forecast(release: primo.Release, problem: Problem) -> float:
+    """Return the R² that is predicted from the plan, the panel of held-out rows and the true share."""
+    plan = release.plan
+    x, y = problem.held_features, problem.held_outcomes
+    known: dict[str, Any] = {"r2": assumed_r2(problem)}
+    if "feature_mean" in {field.name for field in fields(primo.Signal)}:
+        scaled = (x - plan.features.centre) / plan.features.scale
+        values = np.linalg.eigvalsh(np.atleast_2d(np.cov(scaled.T)))
+        known |= {
+            "feature_mean": tuple(x.mean(axis=0)),
+            "feature_sd": tuple(np.maximum(x.std(axis=0), 1e-9)),
+            "outcome_mean": tuple(y.mean(axis=0)),
+            "outcome_sd": tuple(np.maximum(y.std(axis=0), 1e-9)),
+            "eigenvalues": tuple(np.maximum(values, 0.0)),
+        }
+        signal = primo.Signal(**known)
+    else:  # before the forecast knew of means
+        rows = (x - plan.features.centre) / plan.features.scale
+        lengths = np.sum(((y - plan.outcomes.centre) / plan.outcomes.scale) ** 2, axis=1)
+        values = np.maximum(np.linalg.eigvalsh(rows.T @ rows), 0.0)
+        signal = primo.Signal(
+            **known,
+            feature_spread=min(1.0, float(values.sum()) / len(rows) / plan.features.norm**2),
+            outcome_spread=min(1.0, float(lengths.mean()) / plan.outcomes.norm**2),
+            eigenvalues=tuple(values),
+        )
+    return predict(plan, signal=signal).r2
