@@ -177,31 +177,32 @@ def _ranges(block: _Block, stuck: Flags) -> list[str]:
         on_average = offset - margin * offset_error > block.width * EDGE**2
         if stuck.any():
             said.append(
-                f"nearly all values of {block.some(stuck)} lie next to or beyond one end of their range. "
-                "Next time: check the unit and the coding (centimetres in a range of metres? cases and "
-                "controls as 1 and 2 in a range of 0 to 1?); for rare things give a centre and a scale "
-                "from public knowledge"
+                f"nearly all values of {block.some(stuck)} lie next to or beyond one end of their "
+                "range. Next time: check the unit and the coding (centimetres in a range of "
+                "metres? cases and controls as 1 and 2 in a range of 0 to 1?); for rare things "
+                "give a centre and a scale from public knowledge"
             )
         if edge.any() or (on_average and not stuck.any()):
             which = block.some(edge) if edge.any() else f"the {block.word}s, on average,"
             said.append(
-                f"the mean of {which} lies near an end of the range (beyond {EDGE:g} of its half-width): "
-                "the distance to the middle is paid for in noise. Next time: put the middle of the range "
-                "near the mean that is publicly known, or give it as centre"
+                f"the mean of {which} lies near an end of the range (beyond {EDGE:g} of its "
+                "half-width): the distance to the middle is paid for in noise. Next time: put the "
+                "middle of the range near the mean that is publicly known, or give it as centre"
             )
     ends = _enough(block.square, block.square_error, margin, BOTH_ENDS) & ~stuck & ~edge
     ends &= ~_codes(block.clip)
     if ends.any():
         said.append(
-            f"nearly all values of {block.some(ends)} lie at the two ends of their range. That is right "
-            "for columns of two values; all others were cut to almost nothing and their coefficients "
-            "mean something else. Next time: a range that holds most values"
+            f"nearly all values of {block.some(ends)} lie at the two ends of their range. That is "
+            "right for columns of two values; all others were cut to almost nothing and their "
+            "coefficients mean something else. Next time: a range that holds most values"
         )
     narrow = (variance + margin * error < NARROW**2) & ~stuck
     if narrow.any():
         said.append(
-            f"the range of {block.some(narrow)} is more than {1 / NARROW:g} times as wide as the standard "
-            "deviation: noise grows with the range. Next time: a narrower range, in the right unit"
+            f"the range of {block.some(narrow)} is more than {1 / NARROW:g} times as wide as the "
+            "standard deviation: noise grows with the range. Next time: a narrower range, in the "
+            "right unit"
         )
     return said
 
@@ -231,9 +232,10 @@ def _lengths(block: _Block) -> list[str]:
     told = float(np.sqrt(np.sum(variance_error**2)))
     if told > 0 and float(variance.sum()) < margin * told:
         return [
-            f"the variation of the {word}s as a whole cannot be told from noise. Either the bounds are "
-            "much too wide (or in the wrong unit), or there are too few rows for this epsilon. Next "
-            "time: bounds near what is publicly known of the columns; `primo plan` shows what they bring"
+            f"the variation of the {word}s as a whole cannot be told from noise. Either the bounds "
+            "are much too wide (or in the wrong unit), or there are too few rows for this "
+            "epsilon. Next time: bounds near what is publicly known of the columns; `primo plan` "
+            "shows what they bring"
         ]
     said = []
     does_nothing = clip.box and clip.norm >= math.sqrt(clip.width) * (1 - 1e-9)
@@ -241,16 +243,17 @@ def _lengths(block: _Block) -> list[str]:
         1 - 0.1 / math.sqrt(block.spread_out)
     ):
         said.append(
-            f"nearly all rows of {word}s are as long as their norm of {clip.norm:.3g} allows: rows that are "
-            "longer were shortened, by how much no release can tell, and coefficients are off by that "
-            "factor. It is right where every row has this very length. Next time: a norm of about the "
-            "root of Σ (sd² + (mean − middle)²)/half-width², from public knowledge"
+            f"nearly all rows of {word}s are as long as their norm of {clip.norm:.3g} allows: rows "
+            "that are longer were shortened, by how much no release can tell, and coefficients "
+            "are off by that factor. It is right where every row has this very length. Next time: "
+            "a norm of about the root of Σ (sd² + (mean − middle)²)/half-width², from public "
+            "knowledge"
         )
     if length + margin * error < limit * SHORT**2:
         said.append(
-            f"rows of {word}s are less than {SHORT:.0%} as long as their bounds allow: noise grows with "
-            "the bounds. Next time: a norm of about the root of Σ (sd² + (mean − middle)²)/half-width², "
-            "from public knowledge"
+            f"rows of {word}s are less than {SHORT:.0%} as long as their bounds allow: noise grows "
+            "with the bounds. Next time: a norm of about the root of Σ (sd² + (mean − "
+            "middle)²)/half-width², from public knowledge"
         )
     return said
 
@@ -267,17 +270,17 @@ def _means(block: _Block) -> list[str]:
         length + margin * length_error
     ):
         said.append(
-            f"most of the length of the rows of {word}s is the distance of their means from the public "
-            "centres, which is paid for in noise. Next time: centres near the means that are publicly "
-            "known"
+            f"most of the length of the rows of {word}s is the distance of their means from the "
+            "public centres, which is paid for in noise. Next time: centres near the means that "
+            "are publicly known"
         )
     variance, error = block.variance
     vague = block.mean_error > VAGUE * np.sqrt(np.maximum(variance + margin * error, 0.0))
     if vague.any():
         said.append(
-            f"the noise of the mean of {block.some(vague)} is larger than half a standard deviation of the "
-            "column: intercepts are drawn to the public centres. Next time: centres near the publicly "
-            "known means, tighter bounds, more rows or a larger epsilon"
+            f"the noise of the mean of {block.some(vague)} is larger than half a standard "
+            "deviation of the column: intercepts are drawn to the public centres. Next time: "
+            "centres near the publicly known means, tighter bounds, more rows or a larger epsilon"
         )
     return said
 
@@ -293,10 +296,10 @@ def _genotypes(release: Release) -> list[str]:
     if not counts.any():
         return []
     return [
-        f"{int(counts.sum())} of {plan.d} features have the range 0 to {copies}. If they are genotypes, "
-        "public allele frequencies (--frequencies, or Bounds.from_frequencies) centre and scale them: "
-        "the same run then needs less noise for the same signal, and predicts better in every case "
-        "that was tried"
+        f"{int(counts.sum())} of {plan.d} features have the range 0 to {copies}. If they are "
+        "genotypes, public allele frequencies (--frequencies, or Bounds.from_frequencies) centre "
+        "and scale them: the same run then needs less noise for the same signal, and predicts "
+        "better in every case that was tried"
     ]
 
 

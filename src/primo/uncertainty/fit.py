@@ -7,8 +7,8 @@ For the least-squares coefficients θ of the rows, with w = e − E₁θ, exactl
 so the explained variation S = θᵀAθ is over-estimated by about (σ₂² + s²‖θ‖²)·tr Â⁻¹, with a variance
 that is quadratic in S once ‖θ‖² = ρ·S is granted (ρ from the posterior). R² = S/C with the noisy
 variation C is a ratio again: its interval inverts "S − R²C is 0", so it is asymmetric, never leaves
-[0, 1] and contains the estimate. Directions of the features that are not firm (`system.FIRM`) enter through the
-posterior instead: dividing by their eigenvalues would drown everything else.
+[0, 1] and contains the estimate. Directions of the features that are not firm (`system.FIRM`) enter
+through the posterior instead: dividing by their eigenvalues would drown everything else.
 """
 
 from __future__ import annotations
@@ -200,7 +200,13 @@ def _r_squared(
 
 
 def _inverted(
-    estimate: Floats, *, slope: Floats, constant: Floats, linear: Floats, square: Floats, kappa: float
+    estimate: Floats,
+    *,
+    slope: Floats,
+    constant: Floats,
+    linear: Floats,
+    square: Floats,
+    kappa: float,
 ) -> tuple[Floats, Floats]:
     """Return the ends of {R in [0, 1] : slope²(estimate − R)² ≤ κ(constant + linear·R + square·R²)}.
 

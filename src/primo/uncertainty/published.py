@@ -1,21 +1,21 @@
 """What the published coefficients explain of *new* rows, estimated from the release alone.
 
-For coefficients θ̂ (slopes and, last, the intercept's) the variation that they explain in rows like these,
-the intercept's error included, is
+For coefficients θ̂ (slopes and, last, the intercept's) the variation that they explain in rows like
+these, the intercept's error included, is
 
     N_j = 2θ̂_jᵀG_j − θ̂_jᵀAθ̂_j − n·ȳ_j²,
 
-which is negative where they predict worse than the mean. With the released Â and Ĝ in place of A and G it
-is too large, because θ̂ was made from their noise. By Stein's identity the excess of any estimator is what
-it answers to a small change of the release along fresh noise: with θ̂⁺ the coefficients of Ĝ + tω and
-Â + tΩ,
+which is negative where they predict worse than the mean. With the released Â and Ĝ in place of A and
+G it is too large, because θ̂ was made from their noise. By Stein's identity the excess of any estimator
+is what it answers to a small change of the release along fresh noise: with θ̂⁺ the coefficients of
+Ĝ + tω and Â + tΩ,
 
     excess = E[2(θ̂⁺ − θ̂)ᵀω − (θ̂⁺ᵀΩθ̂⁺ − θ̂ᵀΩθ̂)]/t.
 
-ω holds the noise of the association and the sampling error ς·A^½z of rows drawn from a population: what
-fits these rows by chance is taken off as well. So the estimator is run again a few times and nothing is
-assumed of it, nor of the coefficients. Discontinuities of an estimator, and products of two sampling
-errors, are left out; rows count as the bounds left them.
+ω holds the noise of the association and the sampling error ς·A^½z of rows drawn from a population:
+what fits these rows by chance is taken off as well. So the estimator is run again a few times and
+nothing is assumed of it, nor of the coefficients. Discontinuities of an estimator, and products of two
+sampling errors, are left out; rows count as the bounds left them.
 """
 
 from __future__ import annotations
@@ -210,9 +210,7 @@ def _excess(
     )
 
 
-def _sampling(
-    system: System, outcome_moments: Floats
-) -> Callable[[np.random.Generator], Floats]:
+def _sampling(system: System, outcome_moments: Floats) -> Callable[[np.random.Generator], Floats]:
     """Return what draws the sampling error of the association, (width, l): covariance ς_j²·A."""
     covariance, _, means = system.centred
     root = _root(_denoised(covariance, system.off_variance))
