@@ -31,7 +31,7 @@ EDGE = 0.8  # of the half-width: a mean beyond it is near the end of its range
 BOTH_ENDS = 0.9  # of the largest mean square: nearly all values lie at the two ends
 NARROW = 0.05  # of the half-width: a standard deviation below it wastes the range
 SHORT = 0.1  # of the norm: rows below it waste the norm
-VAGUE = 0.5  # standard deviations of a column, that the noise of its mean must not exceed
+VAGUE = 0.5  # standard deviations of the columns, that the noise of their means must not exceed
 EXAMPLES = 3
 
 
@@ -200,9 +200,9 @@ def _ranges(block: _Block, stuck: Flags) -> list[str]:
     narrow = (variance + margin * error < NARROW**2) & ~stuck
     if narrow.any():
         said.append(
-            f"the range of {block.some(narrow)} is more than {1 / NARROW:g} times as wide as the "
-            "standard deviation: noise grows with the range. Next time: a narrower range, in the "
-            "right unit"
+            f"the range of {block.some(narrow)} reaches more than {1 / NARROW:g} standard deviations "
+            "to either side of its middle: noise grows with the range. Next time: a narrower range, "
+            "in the right unit"
         )
     return said
 
@@ -275,12 +275,12 @@ def _means(block: _Block) -> list[str]:
             "are publicly known"
         )
     variance, error = block.variance
-    vague = block.mean_error > VAGUE * np.sqrt(np.maximum(variance + margin * error, 0.0))
-    if vague.any():
+    most = float(variance.sum()) + margin * float(np.sqrt(np.sum(error**2)))
+    if block.mean_error > VAGUE * math.sqrt(max(most, 0.0) / block.width):
         said.append(
-            f"the noise of the mean of {block.some(vague)} is larger than half a standard "
-            "deviation of the column: intercepts are drawn to the public centres. Next time: "
-            "centres near the publicly known means, tighter bounds, more rows or a larger epsilon"
+            f"the noise of the means of the {word}s is larger than half of their standard deviation: "
+            "intercepts are drawn to the public centres. Next time: centres near the publicly "
+            "known means, tighter bounds, more rows or a larger epsilon"
         )
     return said
 

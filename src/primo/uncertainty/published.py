@@ -14,8 +14,8 @@ is what it answers to a small change of the release along fresh noise: with θ̂
 
 ω holds the noise of the association and the sampling error ς·A^½z of rows drawn from a population:
 what fits these rows by chance is taken off as well. So the estimator is run again a few times and
-nothing is assumed of it, nor of the coefficients. Discontinuities of an estimator, and products of two
-sampling errors, are left out; rows count as the bounds left them.
+nothing is assumed of it, nor of the coefficients. Discontinuities of an estimator are left out; rows
+count as the bounds left them.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ MOST_RUNS, FEWEST_RUNS = 60, 4
 DIRECTIONS = 1_500  # runs × width to aim for: each direction of the features is one sample
 WORK = 2e7  # runs × width × outcomes not to exceed
 DETERMINED = 0.03  # standard error up to which 90 % of the estimates are within 0.05
+MOST_SPENT = 0.9  # degrees of freedom per row
 CORRELATED = 2_000  # outcomes up to which their correlation is used
 
 
@@ -184,7 +185,7 @@ def _excess(
     runs = max(runs, FEWEST_RUNS)
     rng = np.random.default_rng(SEED)
     draw_sampling = _sampling(system, release.outcome_moments)
-    answers = np.empty((runs, l))
+    answers, by_chance = np.empty((runs, l)), np.empty((runs, l))
     for run in range(runs):
         square = rng.standard_normal((width, width))
         covariance = np.sqrt(system.off_variance / 2) * (square + square.T)
@@ -192,7 +193,8 @@ def _excess(
         if system.intercept:
             covariance[-1, -1] = 0.0
             association[-1] *= not system.sums_exact
-        association += draw_sampling(rng)
+        sampled = draw_sampling(rng)
+        association += sampled
         moved = replace(
             release,
             covariance=system.covariance + STEP * covariance,
@@ -200,7 +202,9 @@ def _excess(
         )
         there = _scaled(release, fitted(moved))
         answers[run] = _gain(there, covariance, association) - _gain(theta, covariance, association)
+        by_chance[run] = np.einsum("ij,ij->j", there - theta, sampled)
     answers /= STEP
+    answers += by_chance / STEP * _harder(by_chance / STEP, system)
     # An answer ωᵀJω scatters over draws as the same form in the release's own noise does.
     inflated = 1 + 1 / runs
     return (
@@ -208,6 +212,18 @@ def _excess(
         answers.var(axis=0, ddof=1) * inflated,
         float(answers.sum(axis=1).var(ddof=1)) * inflated,
     )
+
+
+def _harder(by_chance: Floats, system: System) -> float:
+    """By how much more than first-order sampling error new rows are missed: γ/(1 − γ).
+
+    γ is degrees of freedom per row, as the answers to sampling error show them. Least squares with d
+    features gains ς²·d on its own rows by chance and loses ς²·d/(1 − d/n) on new ones: the covariance
+    that it divides by is that of its own rows.
+    """
+    spent = float(np.mean(by_chance) / max(np.mean(system.residual_variance), 1e-300))
+    per_row = min(max(spent / system.n, 0.0), MOST_SPENT)
+    return per_row / (1 - per_row)
 
 
 def _sampling(system: System, outcome_moments: Floats) -> Callable[[np.random.Generator], Floats]:
