@@ -37,7 +37,7 @@ def accuracy_card(found: Findings | None) -> tuple[str, str, str]:
             said += f"; from {_r2(known.min())} to {_r2(known.max())} over {of}"
         else:
             said += "; not determined for single outcomes"
-    if published.pooled < 0 and published.pooled_error <= OPEN:
+    if published.worse_than_mean:
         said += ". The mean predicts better: do not predict with them"
     return title, _published(published), said
 

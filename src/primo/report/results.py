@@ -217,7 +217,7 @@ def doubts_of(release: Release, found: Findings | str) -> list[str]:
     if isinstance(found, str):
         said.append(f"No intervals, tests or R²: {text(found)}.")
         return said
-    if found.published.pooled_trusted and found.published.pooled < 0:
+    if found.published.worse_than_mean:
         said.append(
             "The published coefficients are expected to predict new rows worse than the mean does. Do "
             "not predict with them; next time tighter bounds, more rows or a larger ε."

@@ -56,6 +56,11 @@ class PublishedRSquared:
     pooled_error: float
     pooled_trusted: bool
 
+    @property
+    def worse_than_mean(self) -> bool:
+        """Whether the mean surely predicts new rows better, all outcomes together."""
+        return self.pooled + 2 * self.pooled_error < 0
+
 
 def published_r_squared(
     release: Release,
@@ -221,7 +226,8 @@ def _harder(by_chance: Floats, system: System) -> float:
     features gains ς²·d on its own rows by chance and loses ς²·d/(1 − d/n) on new ones: the covariance
     that it divides by is that of its own rows.
     """
-    spent = float(np.mean(by_chance) / max(np.mean(system.residual_variance), 1e-300))
+    spread = max(float(np.mean(system.residual_variance)), 1e-300)
+    spent = float(np.mean(by_chance)) / spread
     per_row = min(max(spent / system.n, 0.0), MOST_SPENT)
     return per_row / (1 - per_row)
 
