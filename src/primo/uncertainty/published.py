@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from primo.fitted import Coefficients, coefficients
 from primo.release import Release, expect_release
-from primo.uncertainty.system import System, system_of
+from primo.uncertainty.system import MOST_EXPLAINED, System, system_of
 
 __all__ = ["PublishedRSquared", "published_r_squared"]
 
@@ -106,8 +106,14 @@ def published_r_squared(
     means, mean_variance = _means(system)
     explained = _gain(theta, system.covariance, system.association)
     explained -= system.n * (means**2 - mean_variance)
-    excess, excess_variance, pooled_variance = _excess(release, system, theta, fitted)
-    explained -= excess
+    to_noise, to_chance = _answers(release, system, theta, fitted)
+    in_rows = explained - to_noise.mean(axis=0)
+    answers = to_noise + to_chance * _lost_to_chance(in_rows, to_chance, system)
+    explained = explained - answers.mean(axis=0)
+    # An answer ωᵀJω scatters over draws as the same form in the release's own noise does.
+    inflated = 1 + 1 / len(answers)
+    excess_variance = answers.var(axis=0, ddof=1) * inflated
+    pooled_variance = float(answers.sum(axis=1).var(ddof=1)) * inflated
     own, shared = _noise(system, theta, means)
     variation = system.variation
     found = np.minimum(explained / variation, 1.0)
@@ -181,16 +187,19 @@ def _shared_sum(system: System, theta: Floats) -> float:
     return float(2 * system.off_variance * np.sum(narrow**2))
 
 
-def _excess(
+def _answers(
     release: Release, system: System, theta: Floats, fitted: Callable[[Release], Coefficients]
-) -> tuple[Floats, Floats, float]:
-    """Excess of the plug-in, the variance of its second-order error, (l,) each, and that of the sum."""
+) -> tuple[Floats, Floats]:
+    """Answers of the estimator to changes along noise and along sampling error, (runs, l) each.
+
+    The mean of the former is the excess that noise makes; the latter is θ̂'s own, ζᵀ(θ̂⁺ − θ̂)/t.
+    """
     width, l = theta.shape
     runs = int(min(DIRECTIONS // width, WORK / (width * l), MOST_RUNS))
     runs = max(runs, FEWEST_RUNS)
     rng = np.random.default_rng(SEED)
     draw_sampling = _sampling(system, release.outcome_moments)
-    answers, by_chance = np.empty((runs, l)), np.empty((runs, l))
+    to_noise, to_chance = np.empty((runs, l)), np.empty((runs, l))
     for run in range(runs):
         square = rng.standard_normal((width, width))
         covariance = np.sqrt(system.off_variance / 2) * (square + square.T)
@@ -199,37 +208,32 @@ def _excess(
             covariance[-1, -1] = 0.0
             association[-1] *= not system.sums_exact
         sampled = draw_sampling(rng)
-        association += sampled
         moved = replace(
             release,
             covariance=system.covariance + STEP * covariance,
-            association=system.association + STEP * association,
+            association=system.association + STEP * (association + sampled),
         )
         there = _scaled(release, fitted(moved))
-        answers[run] = _gain(there, covariance, association) - _gain(theta, covariance, association)
-        by_chance[run] = np.einsum("ij,ij->j", there - theta, sampled)
-    answers /= STEP
-    answers += by_chance / STEP * _harder(by_chance / STEP, system)
-    # An answer ωᵀJω scatters over draws as the same form in the release's own noise does.
-    inflated = 1 + 1 / runs
-    return (
-        answers.mean(axis=0),
-        answers.var(axis=0, ddof=1) * inflated,
-        float(answers.sum(axis=1).var(ddof=1)) * inflated,
-    )
+        change = _gain(there, covariance, association) - _gain(theta, covariance, association)
+        to_noise[run] = change / STEP
+        to_chance[run] = np.einsum("ij,ij->j", there - theta, sampled) / STEP
+    return to_noise, to_chance
 
 
-def _harder(by_chance: Floats, system: System) -> float:
-    """By how much more than first-order sampling error new rows are missed: γ/(1 − γ).
+def _lost_to_chance(explained: Floats, to_chance: Floats, system: System) -> Floats:
+    """Return what an answer to sampling error counts for, (l,): once on these rows, once on new ones.
 
-    γ is degrees of freedom per row, as the answers to sampling error show them. Least squares with d
-    features gains ς²·d on its own rows by chance and loses ς²·d/(1 − d/n) on new ones: the covariance
-    that it divides by is that of its own rows.
+    Least squares with d features gains ς²·d on its own rows by chance and loses ς²·d/(1 − d/n) on new
+    ones: the covariance that it divides by is that of its own rows. The degrees of freedom d are read
+    off the answers. `explained` shows ς² to be smaller than assumed where noise hid the fit.
     """
-    spread = max(float(np.mean(system.residual_variance)), 1e-300)
-    spent = float(np.mean(by_chance)) / spread
-    per_row = min(max(spent / system.n, 0.0), MOST_SPENT)
-    return per_row / (1 - per_row)
+    assumed = np.maximum(system.residual_variance, 1e-300)
+    per_row = float(np.mean(to_chance / assumed)) / system.n
+    per_row = min(max(per_row, 0.0), MOST_SPENT)
+    rate = float(explained.sum() / system.variation.sum())
+    left = system.variation * (1 - min(max(rate, 0.0), MOST_EXPLAINED))
+    left /= system.n * (1 - per_row)
+    return np.asarray(np.minimum(left / assumed, 1.0) * (1 + 1 / (1 - per_row)))
 
 
 def _sampling(system: System, outcome_moments: Floats) -> Callable[[np.random.Generator], Floats]:
@@ -289,6 +293,6 @@ def _toward_common(found: Floats, error: Floats, common_error: float) -> tuple[F
     between = max(float(np.sum((found - common) ** 2)) / (l - 1) - noise, 0.0)
     kept = between / np.maximum(between + error**2, 1e-300)
     # How far outcomes differ is itself uncertain: an error is counted for as far as they might.
-    might = between + 2 * noise * np.sqrt(2 / (l - 1))
+    might = between + noise * np.sqrt(2 / (l - 1))
     left = might * error**2 / np.maximum(might + error**2, 1e-300)
     return common + kept * (found - common), np.sqrt(left + common_error**2)
