@@ -1,18 +1,18 @@
 """Released moments in coordinates in which features have mean 0 and all noise has one scale.
 
 With an intercept the features x have a constant c beside them, x̃ = (x, c), and the released X̃ᵀX̃ holds
-their means in its last column. Subtracting n·m̂m̂ᵀ would turn the noise of the means m̂ into two spikes of
-about d·σ₁ where features lie far from their public centres. So nothing is subtracted. Let v be the unit
-vector along m̃ = (m, c), the mean of x̃, and H the reflection that takes the axis of the constant to v.
-Then z, the first d coordinates of Hx̃, has mean 0. The noise of HÂH is that of Â, because H is orthogonal.
-An error in v leaves a small mean in z, which is part of its moments and does no harm. For the same
-reason v need not come from the noisy column alone: Âv tells the means with less noise.
+their means in its last column. Subtracting n·m̂m̂ᵀ would turn the noise of the means m̂ into two spikes
+of about d·σ₁ where features lie far from their public centres. So nothing is subtracted. Let v be the
+unit vector along m̃ = (m, c), the mean of x̃, and H the reflection that takes the axis of the constant
+to v. Then z, the first d coordinates of Hx̃, has mean 0. The noise of HÂH is that of Â, because H is
+orthogonal. An error in v leaves a small mean in z, which is part of its moments and does no harm. For
+the same reason v need not come from the noisy column alone: Âv tells the means with less noise.
 
-A constant prediction of 1 has coefficients q with m̃ᵀq = 1. The constant alone, q = (0, 1/c), predicts 1 for
-every row. But Ĝ − Âqȳ, the association of an outcome about its mean ȳ, then has the noise of the constant's
-column in it, ȳ/c times. The shortest such q, v/‖m̃‖, brings the least noise, and is not constant where rows
-differ along v. Both errors grow with ȳ², so the best mixture is the same for all outcomes, and
-known from released numbers.
+A constant prediction of 1 has coefficients q with m̃ᵀq = 1. The constant alone, q = (0, 1/c), predicts 1
+for every row. But Ĝ − Âqȳ, the association of an outcome about its mean ȳ, then has the noise of the
+constant's column in it, ȳ/c times. The shortest such q, v/‖m̃‖, brings the least noise, and is not
+constant where rows differ along v. Both errors grow with ȳ², so the best mixture is the same for all
+outcomes, and known from released numbers.
 """
 
 from __future__ import annotations

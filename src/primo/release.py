@@ -63,8 +63,9 @@ class Release:
         return not self.reproducible
 
     def __repr__(self) -> str:
-        """Show the privacy statement, and how well the regressions fit by the released numbers."""
-        return f"{self.statement()}\n{_item('Fit', self._fit)}"
+        """Show the privacy statement, how well the regressions fit by released numbers, and doubts."""
+        items = [("Fit", self._fit), *(("Doubt", said) for said in self._doubts)]
+        return "\n".join([self.statement(), *(_item(*item) for item in items)])
 
     def goodness_of_fit(
         self, *, level: float = 0.95, target: str = "rows", fdr: float = 0.05
@@ -87,6 +88,24 @@ class Release:
         from primo.uncertainty import summary
 
         return summary(self, outcome, level=level, target=target)
+
+    def doubts(self) -> tuple[str, ...]:
+        """Say which bounds did not fit the rows, each with what to do next time.
+
+        See `primo.uncertainty.bound_doubts`. Computed from this release alone: costs no privacy.
+        """
+        from primo.uncertainty import bound_doubts
+
+        return bound_doubts(self)
+
+    @cached_property
+    def _doubts(self) -> tuple[str, ...]:
+        """The same; never raises."""
+        try:
+            with np.errstate(all="ignore"):
+                return self.doubts()
+        except (ArithmeticError, ValueError, IndexError):  # to show a release must always work
+            return ()
 
     @cached_property
     def _fit(self) -> str:
@@ -204,20 +223,20 @@ class Release:
 
 def _fit_sentence(fit: GoodnessOfFit) -> str:
     found, l = int(fit.found.sum()), len(fit.r_squared)
-    doubtful = l - int(fit.trusted.sum())
     if l == 1:
-        text = (
-            f"R² {fit.r_squared[0]:.2f} from the released numbers ({fit.level:.0%} interval "
-            f"{fit.lower[0]:.2f} to {fit.upper[0]:.2f}); "
-            + ("signal clearly found" if found else "not distinguishable from noise")
+        value, ends = fit.words(0, 2)
+        return f"R² {value} from the released numbers ({fit.level:.0%} interval {ends}); " + (
+            "signal clearly found" if found else "not distinguishable from noise"
         )
-        return text + ("; the interval is not to be relied on" if doubtful else "")
-    low, middle, high = np.quantile(fit.r_squared, (0, 0.5, 1))
-    text = (
-        f"R² from the released numbers: median {middle:.2f} ({low:.2f} to {high:.2f}); signal clearly "
-        f"found for {found} of {l} outcomes"
-    )
-    return text + (f"; R² not to be relied on for {doubtful}" if doubtful else "")
+    text = "R² from the released numbers: "
+    if fit.trusted.any():
+        low, middle, high = np.quantile(fit.r_squared[fit.trusted], (0, 0.5, 1))
+        text += f"median {middle:.2f} ({low:.2f} to {high:.2f})"
+        if not fit.trusted.all():
+            text += f", not determined for {l - int(fit.trusted.sum())} outcomes"
+    else:
+        text += f"not determined for any of the {l} outcomes"
+    return f"{text}; signal clearly found for {found} of {l} outcomes"
 
 
 def expect_release(value: Any) -> Release:

@@ -88,6 +88,12 @@ def test_outcomes(make, tmp_path):
     assert tuple(table["outcome"]) == release.outcome_names
     np.testing.assert_array_equal(table["r_squared_upper"], fit.upper)
     assert table["signal_found"].tolist() == fit.found.tolist()
+    published = uncertainty.published_r_squared(release)
+    np.testing.assert_array_equal(table["published_r_squared"], published.r_squared)
+    assert table["published_trusted"].tolist() == published.trusted.tolist()
+    ridge = read_bundle(write_bundle(release, tmp_path / "r", estimation={"estimator": "ridge"}))
+    other = uncertainty.published_r_squared(release, estimator="ridge").r_squared
+    np.testing.assert_array_equal(ridge.table("outcomes")["published_r_squared"], other)
     assert list(bundle.table("outcomes", ["p"])) == ["p"]
     with pytest.raises(primo.InputError, match="no table is called 'x'"):
         bundle.table("x")

@@ -67,6 +67,8 @@ def test_inspect(release, primo, primo_json):
     assert "Privacy statement" in out
     assert "Verified" in err
     found = primo_json("inspect release")
+    assert found["accuracy"]["outcomes"] == 40
+    assert any("--frequencies" in said for said in found["doubts"])
     assert found["verified"]
     assert found["manifest"]["rows"] == 5000
 

@@ -18,8 +18,10 @@ from primo.ledger import open_ledger
 
 
 def test_a_plink_file_becomes_a_release(folder, primo, fit_line):
-    out, _ = primo(f"{fit_line} --out release")
+    out, err = primo(f"{fit_line} --out release")
     assert "epsilon = 5, delta = 1e-08" in out
+    assert "R² that the published coefficients are expected to have on new rows: " in err
+    assert "Doubt: 30 of 31 features have the range 0 to 2. If they are genotypes" in err
     bundle = read_bundle(Path("release"))
     assert bundle.release.publishable
     assert bundle.release.plan.n == 5000

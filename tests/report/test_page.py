@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import primo
+from primo import uncertainty
 from primo.report import write_report
 from primo.report.guessing import for_person, right_at_most
 from primo.report.page import report_html
@@ -229,3 +230,35 @@ def test_a_statement_never_flatters():
 
 def test_surrogates_are_spelled_out():
     assert text("a\ud800b") == "a\\ud800b"
+
+
+def test_brief_has_an_accuracy_card(pages, releases):
+    for kind in ("plain", "one", "noisy", "many"):
+        page = pages(kind)
+        card = page[page.index("Accuracy on new rows") :]
+        card = card[: card.index("</div>")]
+        published = uncertainty.published_r_squared(releases(kind))
+        if published.pooled_trusted:
+            assert f"about {published.pooled:.2f}".replace("-0.00", "0.00") in card
+        else:
+            assert "not determined" in card or " to " in card
+        known = published.r_squared[published.trusted]
+        if len(known) and len(published.r_squared) > 1:
+            assert f"{len(known)} of".replace(",", "\u202f") in card.replace("\u202f", "")
+    card = pages("projected")[pages("projected").index("Accuracy on new rows") :]
+    assert "not known" in card[: card.index("</div>")]
+
+
+def test_bounds_that_do_not_fit_are_among_the_doubts():
+    rng = np.random.default_rng(1)
+    X = rng.binomial(2, 0.3, size=(3000, 5)).astype(float)
+    Y = 1.0 + (X[:, :1] + rng.normal(size=(3000, 1)) > 1)
+    model = primo.PrimoRegressor(
+        epsilon=5, delta=1e-6, feature_bounds=(0, 2), outcome_bounds=(0, 1)
+    ).fit(X, Y)
+    page = report_html(model.release_)
+    doubts = page[page.index('id="doubts"') :]
+    assert "next to or beyond one end of their range" in doubts
+    assert "1 and 2 in a range of 0 to 1" in doubts
+    assert "--frequencies" in doubts
+    assert len(model.release_.doubts()) == 2

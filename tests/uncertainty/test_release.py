@@ -70,9 +70,23 @@ def test_the_statement_is_about_privacy_only(world):
 
 def test_doubt_is_said(world):
     release, _ = world(4, 30, epsilon=0.05)(np.random.default_rng(5))
-    doubtful = int((~release.goodness_of_fit().trusted).sum())
-    assert doubtful
-    assert f"not to be relied on for {doubtful}" in shown(release)
+    fit = release.goodness_of_fit()
+    assert not fit.trusted.any()
+    assert "R² from the released numbers: not determined for any of the 30" in shown(release)
+    for doubt in release.doubts():
+        assert doubt in " ".join(repr(release).split())
+    assert fit.words(0) == ("not determined", "0 to 1")
+    summary = release.summary(0)
+    assert "not determined" in summary
+    assert "0 to 1" in summary
+
+
+def test_bounds_that_do_not_fit_are_said():
+    release = fitted(feature_bounds=(0, 0.001))
+    assert release.doubts()
+    for text in (repr(release), release.summary()):
+        for doubt in release.doubts():
+            assert doubt in " ".join(text.split())
 
 
 def test_showing_never_raises(world, tmp_path, monkeypatch):

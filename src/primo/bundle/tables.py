@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from primo.bundle.manifest import has_intervals
 from primo.errors import InputError
 from primo.fitted import Coefficients
 from primo.release import Release
-from primo.uncertainty import goodness_of_fit
+from primo.uncertainty import goodness_of_fit, published_r_squared
 from primo.uncertainty.intervals import outcome_blocks
 from primo.uncertainty.table import table_blocks
 from primo.variants import Variants
@@ -52,11 +52,14 @@ OUTCOME_SCHEMA = {
     "r_squared": "number",
     "r_squared_lower": "number",
     "r_squared_upper": "number",
+    "published_r_squared": "number",
+    "published_error": "number",
     "statistic": "number",
     "p": "number",
     "q": "number",
     "signal_found": "flag",
     "trusted": "flag",
+    "published_trusted": "flag",
 }
 
 
@@ -65,6 +68,7 @@ def write_tables(
     release: Release,
     fitted: Coefficients,
     *,
+    estimation: Mapping[str, Any],
     variants: Variants | None,
     level: float,
     slope_intervals: bool,
@@ -75,9 +79,8 @@ def write_tables(
         release, fitted, variants=variants, level=level, slope_intervals=slope_intervals
     )
     _write_both(folder, "coefficients", schema, blocks)
-    _write_both(
-        folder, "outcomes", OUTCOME_SCHEMA, iter([outcome_columns(release, fitted, level=level)])
-    )
+    outcomes = outcome_columns(release, fitted, estimation=estimation, level=level)
+    _write_both(folder, "outcomes", OUTCOME_SCHEMA, iter([outcomes]))
 
 
 def _write_both(folder: Path, name: str, schema: Schema, blocks: Iterator[Columns]) -> None:
@@ -127,18 +130,24 @@ def coefficient_blocks(
         start = stop
 
 
-def outcome_columns(release: Release, fitted: Coefficients, *, level: float) -> Columns:
-    """Return one line per outcome: intercept, private R² and whether signal was found."""
+def outcome_columns(
+    release: Release, fitted: Coefficients, *, estimation: Mapping[str, Any], level: float
+) -> Columns:
+    """Return one line per outcome: intercept, private R², held-out R² and whether signal was found."""
     columns: Columns = {
         "outcome": np.array(fitted.outcome_names, dtype=object),
         "intercept": fitted.intercept,
     }
     if has_intervals(release.plan):
         fit = goodness_of_fit(release, level=level)
+        published = published_r_squared(release, **estimation)
         columns |= {
             "r_squared": fit.r_squared,
             "r_squared_lower": fit.lower,
             "r_squared_upper": fit.upper,
+            "published_r_squared": published.r_squared,
+            "published_error": published.standard_error,
+            "published_trusted": published.trusted,
             "statistic": fit.statistic,
             "p": fit.p,
             "q": fit.q,

@@ -91,6 +91,7 @@ def write_bundle(
             made,
             release,
             fitted,
+            estimation=estimation,
             variants=variants,
             level=level,
             slope_intervals=has_intervals(release.plan) and estimation["estimator"] == "auto",

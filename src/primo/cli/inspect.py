@@ -28,16 +28,19 @@ def inspect(release: Path, ledger: str | None, json_: bool) -> None:
     its ledger can tell: exit code 1 if that has noted another digest, or none.
     """
     from primo.bundle import read_bundle
+    from primo.cli.accuracy import accuracy_numbers, show_accuracy
 
     bundle = read_bundle(release)
     if ledger is not None:
         _check_noted(bundle, ledger)
     if json_:
         found = {"verified": True, "in_ledger": None if ledger is None else True}
-        show_json({**found, "digest": bundle.digest, "manifest": bundle.manifest})
+        seen = {"accuracy": accuracy_numbers(bundle), "doubts": list(bundle.release.doubts())}
+        show_json({**found, "digest": bundle.digest, "manifest": bundle.manifest, **seen})
         return
     click.echo(bundle.release.statement())
     say()
+    show_accuracy(bundle)
     say(f"Verified: {len(bundle.manifest['parts'])} parts match the manifest.")
     say(f"Release {bundle.manifest['release_id']}, digest sha256:{bundle.digest}")
     if ledger is not None:

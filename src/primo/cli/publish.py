@@ -15,6 +15,7 @@ import tomli_w
 from click.core import ParameterSource
 
 from primo.bundle import Bundle
+from primo.cli.accuracy import accuracy_numbers, show_accuracy
 from primo.cli.data import Opened, named_by
 from primo.cli.options import checked
 from primo.cli.output import say, show_json
@@ -239,12 +240,15 @@ def _finished(request: Request, bundle: Bundle) -> None:
                 "outcomes": plan.l,
                 "counts": dict(request.opened.counts),
                 "privacy": bundle.manifest["privacy"],
+                "accuracy": accuracy_numbers(bundle),
+                "doubts": list(bundle.release.doubts()),
             }
         )
         return
     click.echo(bundle.release.statement())
     say()
     _note_few(plan)
+    show_accuracy(bundle)
     say(f"Published {bundle.path}. Next:  primo report {bundle.path}")
 
 

@@ -38,7 +38,8 @@ MOST_REPLICAS = 64
 ALONE, IN_COMPANY = 1.0, 4.0  # the latter over √d
 POINTS = 200  # where the law of an eigenvalue is tabulated
 REACH = 5.0  # standard deviations that the table covers
-SMALLEST = 0.25  # standard deviations below which the law is no longer 1/a: it must be integrable
+STEEP = 1.5  # prior density a^−1.5: 1/a for an unknown magnitude, 1/√a since association was seen
+SMALLEST = 0.25  # standard deviations below which the prior is flat: it must be integrable
 LOWEST = -1.0  # standard deviations: further below 0 a released eigenvalue says nothing more
 
 
@@ -190,13 +191,15 @@ def simulate(
 def _possible(rng: np.random.Generator, centre: Floats, spread: float, copies: int) -> Floats:
     """Draw (copies, d) eigenvalues: normal about `centre`, not negative, of unknown order of magnitude.
 
-    The prior density 1/a says the latter. A flat one would expect large values wherever little is
-    known, and shrink what depends on them to half.
+    The prior density says the latter. A flat one would expect large values wherever little is known,
+    and shrink what depends on them to half.
     """
     centre = np.maximum(centre, LOWEST * spread)
     low, high = np.maximum(centre - REACH * spread, 0.0), centre + REACH * spread
     at = low[:, None] + (high - low)[:, None] * ((np.arange(POINTS) + 0.5) / POINTS)
-    log_density = -(((at - centre[:, None]) / spread) ** 2) / 2 - np.log(at + SMALLEST * spread)
+    log_density = -(((at - centre[:, None]) / spread) ** 2) / 2 - STEEP * np.log(
+        at + SMALLEST * spread
+    )
     cumulative = np.cumsum(np.exp(log_density - log_density.max(axis=1, keepdims=True)), axis=1)
     cumulative /= cumulative[:, -1:]
     uniform = rng.random((copies, len(centre)))

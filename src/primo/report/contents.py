@@ -7,7 +7,7 @@ outcomes with the largest test statistic first, features with the smallest p-val
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from primo.release import Release
 from primo.report.placing import Axis
 from primo.uncertainty.fit import GoodnessOfFit, goodness_of_fit
 from primo.uncertainty.intervals import coefficient_block
+from primo.uncertainty.published import PublishedRSquared, published_r_squared
 from primo.uncertainty.system import System, system_of
 from primo.uncertainty.testing import SlopeTests, tests
 from primo.uncertainty.trust import doubts, trusted_posterior
@@ -51,20 +52,10 @@ class Findings:
 
     system: System
     fit: GoodnessOfFit
+    published: PublishedRSquared  # on new rows
     tests: SlopeTests
     doubts: tuple[str, ...]
     leaning: int  # how many shrunk intervals rest on the prior
-
-    @property
-    def reached(self) -> float:
-        """Share of the variance of all outcomes together that the published coefficients explain.
-
-        A rough estimate: under the posterior the expected gain 2wᵀG − wᵀAw of a posterior mean w is
-        wᵀAw, with A's eigenvalues denoised.
-        """
-        posterior = self.system.posterior
-        explained = posterior.values @ posterior.along**2
-        return float(explained.sum() / self.system.variation.sum())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,10 +67,13 @@ class Chosen:
     features: Places  # ascending
 
 
-def find(release: Release, *, level: float, fdr: float) -> Findings | str:
+def find(
+    release: Release, *, level: float, fdr: float, estimation: Mapping[str, Any] | None = None
+) -> Findings | str:
     """Compute intervals, tests and goodness of fit, or say why there are none.
 
-    Guarantee: post-processing; costs no privacy. Cost: O(d²·l).
+    `estimation` holds the arguments of `primo.coefficients` that gave what is published.
+    Guarantee: post-processing; costs no privacy. Cost: several times that of `primo.coefficients`.
     """
     try:
         system = system_of(release)
@@ -88,6 +82,7 @@ def find(release: Release, *, level: float, fdr: float) -> Findings | str:
     return Findings(
         system=system,
         fit=goodness_of_fit(release, level=level, fdr=fdr),
+        published=published_r_squared(release, **(estimation or {})),
         tests=tests(release),
         doubts=tuple(" ".join(said.split()) for said in doubts(system)),
         leaning=int(
@@ -133,9 +128,9 @@ def outcome_numbers(release: Release, chosen: Chosen, found: Findings | None) ->
     columns: dict[str, Any] = {"name": [release.outcome_names[j] for j in at]}
     if found is None:
         return columns
-    fit = found.fit
+    fit, published = found.fit, found.published
     return columns | {
-        "r2": _numbers(fit.r_squared[at]),
+        "r2": _numbers(np.where(fit.trusted, fit.r_squared, np.nan)[at]),
         "lower": _numbers(fit.lower[at]),
         "upper": _numbers(fit.upper[at]),
         "statistic": _numbers(fit.statistic[at]),
@@ -143,6 +138,7 @@ def outcome_numbers(release: Release, chosen: Chosen, found: Findings | None) ->
         "q": _numbers(fit.q[at], 3),
         "found": fit.found[at].astype(int).tolist(),
         "trusted": fit.trusted[at].astype(int).tolist(),
+        "published": _numbers(np.where(published.trusted, published.r_squared, np.nan)[at], 3),
     }
 
 

@@ -199,16 +199,16 @@ def outlook_chart(outlook: Outlook) -> str:
 
 
 def histogram_chart(fit: GoodnessOfFit) -> str:
-    """Count outcomes by estimated R², split by verdict."""
-    top = float(fit.r_squared.max())
+    """Count outcomes whose R² is determined by its estimate, split by verdict."""
+    top = float(fit.r_squared[fit.trusted].max())
     width, tick = next(
         (w, t)
         for end, w, t in ((0.1, 0.005, 0.02), (0.2, 0.01, 0.05), (0.4, 0.02, 0.1), (1, 0.05, 0.2))
         if top <= end
     )
     edges = np.arange(math.ceil(max(top, tick) / tick - 1e-9) * round(tick / width) + 1) * width
-    found, _ = np.histogram(fit.r_squared[fit.found], edges)
-    rest, _ = np.histogram(fit.r_squared[~fit.found], edges)
+    found, _ = np.histogram(fit.r_squared[fit.trusted & fit.found], edges)
+    rest, _ = np.histogram(fit.r_squared[fit.trusted & ~fit.found], edges)
     most = int((found + rest).max())
     ticks = _count_ticks(most)
     frame = _axes(
@@ -231,7 +231,7 @@ def histogram_chart(fit: GoodnessOfFit) -> str:
                     f'height="{frame.y(base) - top:.1f}"><title>{words}</title></rect>'
                 )
                 base += count
-    return frame.svg(f"Estimated R² of all {len(fit.r_squared)} outcomes")
+    return frame.svg(f"Estimated R² of {int(fit.trusted.sum())} outcomes")
 
 
 def _axes(

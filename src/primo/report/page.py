@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +18,7 @@ import numpy as np
 from primo.atomic import whole_file
 from primo.planning.assumptions import Signal
 from primo.release import Release, expect_release
+from primo.report.accuracy import accuracy_words
 from primo.report.contents import (
     Chosen,
     Findings,
@@ -35,7 +36,6 @@ from primo.report.privacy import banners, noise_section, privacy_section
 from primo.report.prose import count, text
 from primo.report.results import (
     about_section,
-    accuracy_words,
     brief_section,
     coefficient_words,
     doubts_of,
@@ -62,6 +62,7 @@ def write_report(
     date: str | None = None,
     notes: Sequence[str] = (),
     signal: Signal | None = None,
+    estimation: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write one self-contained HTML page about a release, whole or not at all; return its path.
 
@@ -77,6 +78,9 @@ def write_report(
         Words for the head and the foot of the page.
     signal
         What the plan assumed of the data, if not the default.
+    estimation
+        Arguments of `primo.coefficients` that gave what is published, if not the default: what it
+        explains of new rows is estimated for them.
 
     Notes
     -----
@@ -91,6 +95,7 @@ def write_report(
         date=date,
         notes=notes,
         signal=signal,
+        estimation=estimation,
     )
     target = Path(path)
     with whole_file(target) as part:
@@ -107,11 +112,12 @@ def report_html(
     date: str | None = None,
     notes: Sequence[str] = (),
     signal: Signal | None = None,
+    estimation: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the page that `write_report` writes."""
     expect_release(release)
     plan = release.plan
-    made = _Page.of(release, variants, signal)
+    made = _Page.of(release, variants, signal, estimation)
     doubts = doubts_of(release, made.found)
     heading = title or "Private regressions"
     about = [count(plan.n, "row"), count(plan.d, "feature"), count(plan.l, "outcome")]
@@ -155,8 +161,14 @@ class _Page:
     shrunk: np.ndarray[Any, np.dtype[np.float64]] | None  # (d, l) where nothing else is known
 
     @classmethod
-    def of(cls, release: Release, variants: Variants | None, signal: Signal | None) -> _Page:
-        found = find(release, level=LEVEL, fdr=FDR)
+    def of(
+        cls,
+        release: Release,
+        variants: Variants | None,
+        signal: Signal | None,
+        estimation: Mapping[str, Any] | None,
+    ) -> _Page:
+        found = find(release, level=LEVEL, fdr=FDR, estimation=estimation)
         shrunk = None
         plan = release.plan
         if isinstance(found, Findings):

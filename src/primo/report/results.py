@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from primo.planning.assumptions import Signal
-from primo.planning.forecast import Prediction
 from primo.release import Release
+from primo.report.accuracy import accuracy_card, plus_minus
 from primo.report.contents import Chosen, Findings
-from primo.report.figures import histogram_chart, outlook_chart
+from primo.report.figures import outlook_chart
 from primo.report.guessing import for_person, right_at_most
 from primo.report.outlook import Outlook
 from primo.report.privacy import strictness
@@ -27,18 +26,16 @@ from primo.report.prose import (
     text,
     thousands,
 )
+from primo.uncertainty.doubts import bound_doubts
 
 __all__ = [
     "about_section",
-    "accuracy_words",
     "brief_section",
     "coefficient_words",
     "doubts_of",
     "doubts_section",
     "plan_section",
 ]
-
-FEW = 20  # outcomes, below which a histogram says less than the table
 
 
 def brief_section(release: Release, found: Findings | None, doubts: Sequence[str]) -> str:
@@ -75,6 +72,7 @@ def brief_section(release: Release, found: Findings | None, doubts: Sequence[str
             guess,
             chance,
         ),
+        accuracy_card(found),
         (
             "Signal found",
             signal,
@@ -87,7 +85,7 @@ def brief_section(release: Release, found: Findings | None, doubts: Sequence[str
             str(len(doubts)) if doubts else "none",
             '<a href="#doubts">listed in words below</a>'
             if doubts
-            else "every interval is of a kind whose coverage was measured",
+            else "the bounds fit, and every interval is of a kind whose coverage was measured",
         ),
     ]
     return (
@@ -98,70 +96,6 @@ def brief_section(release: Release, found: Findings | None, doubts: Sequence[str
         )
         + "</div>"
     )
-
-
-def accuracy_words(release: Release, found: Findings | str, outlook: Outlook | str) -> str:
-    """Say what was predicted, what is estimated, and how the two relate."""
-    rows = []
-    if isinstance(outlook, Outlook):
-        made = outlook.chosen
-        rows.append(
-            (
-                "Predicted before the data<small>from public numbers and the assumption stated under "
-                '<a href="#plan">the plan</a></small>',
-                f"{made.ols_r2:.3f}",
-                _plus_minus(made),
-            )
-        )
-    if isinstance(found, Findings):
-        fit = found.fit
-        rows.append(
-            (
-                "Estimated from the release" + _middle(release.plan.l),
-                f"{np.median(fit.r_squared):.3f}",
-                f"about {found.reached:.2f}",
-            )
-        )
-    words = paragraph(
-        "R² is the share of an outcome’s variance that the features explain: 1 at best, 0 if they are "
-        "no better than the mean. Two questions have two answers: what a fit <em>without</em> noise "
-        "would explain on these rows, and what the published coefficients <em>do</em> explain."
-    )
-    if rows:
-        words += table(
-            "R²: predicted and estimated",
-            ("", "least squares without privacy", "published coefficients"),
-            rows,
-        )
-    if isinstance(found, str):
-        return words + paragraph(f"R² is not estimated for this release: {text(found)}.", "remark")
-    words += paragraph(
-        f"Below, for each outcome: R² of least squares on these rows with its "
-        f"{100 * fit.level:g}\u202f% interval, estimated from released numbers alone. The verdict "
-        f"“{fit.verdict[int(np.argmax(fit.statistic))]}” and its opposite come from a joint test of all "
-        f"features, at a false discovery rate of {100 * fit.fdr:g}\u202f% over all outcomes."
-        if release.plan.l > 1
-        else f"Below: R² of least squares on these rows with its {100 * fit.level:g}\u202f% interval, "
-        "estimated from released numbers alone, and a joint test of all features."
-    )
-    if release.plan.l < FEW:
-        return words
-    return (
-        f'<div class="pair wide"><div>{words}</div>'
-        f"<figure>{histogram_chart(fit)}<figcaption>Estimated R² of all "
-        f'{count(release.plan.l, "outcome")}: <span class="key signal"></span> signal found, '
-        '<span class="key noise"></span> not distinguishable from noise. An estimate that is mostly '
-        "noise scatters too, so a bar far from 0 is not yet a finding.</figcaption></figure></div>"
-    )
-
-
-def _plus_minus(made: Prediction) -> str:
-    """Write a prediction with the precision of its simulation, rounded up."""
-    return f"{made.r2:.3f} ± {math.ceil(2000 * made.standard_error) / 1000:.3f}"
-
-
-def _middle(l: int) -> str:
-    return "<small>median over outcomes; all outcomes together</small>" if l > 1 else ""
 
 
 def coefficient_words(
@@ -223,7 +157,7 @@ def plan_section(release: Release, outlook: Outlook | str) -> str:
     rows = [
         (
             f"{e:g}" + (" (chosen)" if e == epsilon else ""),
-            _plus_minus(p),
+            plus_minus(p),
             f"{p.ols_r2 - p.r2:.3f}",
         )
         for e, p in outlook.curve
@@ -279,9 +213,15 @@ def doubts_of(release: Release, found: Findings | str) -> list[str]:
         )
     if for_person(plan).epsilon > 10:
         said.append("ε is above 10: little protection is left that the numbers could promise.")
+    said += [text(doubt) for doubt in bound_doubts(release)]
     if isinstance(found, str):
         said.append(f"No intervals, tests or R²: {text(found)}.")
         return said
+    if found.published.worse_than_mean:
+        said.append(
+            "The published coefficients are expected to predict new rows worse than the mean does. Do "
+            "not predict with them; next time tighter bounds, more rows or a larger ε."
+        )
     said += [f"{text(doubt[:1].upper() + doubt[1:])}." for doubt in found.doubts]
     cells = plan.d * plan.l
     for few, of, why in (
@@ -299,7 +239,7 @@ def doubts_of(release: Release, found: Findings | str) -> list[str]:
         (
             int(np.sum(~found.fit.trusted)),
             count(plan.l, "outcome"),
-            "have an R² that the noise leaves undetermined (marked !)",
+            "have an R² that the noise leaves undetermined (not determined, 0 to 1)",
         ),
     ):
         if few:

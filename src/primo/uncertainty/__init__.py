@@ -5,6 +5,7 @@ Everything here is computed from a `Release` alone. Start with `summary` for one
 """
 
 from primo.uncertainty.bootstrap import bootstrap_intervals
+from primo.uncertainty.doubts import bound_doubts
 from primo.uncertainty.fit import GoodnessOfFit, goodness_of_fit
 from primo.uncertainty.intervals import (
     Intervals,
@@ -13,6 +14,7 @@ from primo.uncertainty.intervals import (
     prediction_intervals,
 )
 from primo.uncertainty.multiple import benjamini_hochberg, cauchy_combination
+from primo.uncertainty.published import PublishedRSquared, published_r_squared
 from primo.uncertainty.report import summary
 from primo.uncertainty.table import tidy, write_table
 from primo.uncertainty.testing import SlopeTests, tests
@@ -20,14 +22,17 @@ from primo.uncertainty.testing import SlopeTests, tests
 __all__ = [
     "GoodnessOfFit",
     "Intervals",
+    "PublishedRSquared",
     "SlopeTests",
     "benjamini_hochberg",
     "bootstrap_intervals",
+    "bound_doubts",
     "cauchy_combination",
     "coefficient_intervals",
     "contrasts",
     "goodness_of_fit",
     "prediction_intervals",
+    "published_r_squared",
     "summary",
     "tests",
     "tidy",

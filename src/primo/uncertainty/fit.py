@@ -6,9 +6,9 @@ For the least-squares coefficients θ of the rows, with w = e − E₁θ, exactl
 
 so the explained variation S = θᵀAθ is over-estimated by about (σ₂² + s²‖θ‖²)·tr Â⁻¹, with a variance
 that is quadratic in S once ‖θ‖² = ρ·S is granted (ρ from the posterior). R² = S/C with the noisy
-variation C is a ratio again: its interval inverts "S − R²C is 0", so it is asymmetric and never
-leaves [0, 1]. Directions of the features that are not firm (`system.FIRM`) enter through the
-posterior instead: dividing by their eigenvalues would drown everything else.
+variation C is a ratio again: its interval inverts "S − R²C is 0", so it is asymmetric, never leaves
+[0, 1] and contains the estimate. Directions of the features that are not firm (`system.FIRM`) enter
+through the posterior instead: dividing by their eigenvalues would drown everything else.
 """
 
 from __future__ import annotations
@@ -24,12 +24,20 @@ from primo.release import Release
 from primo.uncertainty.multiple import benjamini_hochberg
 from primo.uncertainty.system import FIRM, System, check_level, check_target, system_of
 
-__all__ = ["FOUND", "NOT_FOUND", "GoodnessOfFit", "goodness_of_fit", "joint_p_values"]
+__all__ = [
+    "FOUND",
+    "NOT_DETERMINED",
+    "NOT_FOUND",
+    "GoodnessOfFit",
+    "goodness_of_fit",
+    "joint_p_values",
+]
 
 Floats = NDArray[np.float64]
 
 FOUND = "signal found"
 NOT_FOUND = "not distinguishable from noise"
+NOT_DETERMINED = "not determined"
 FIRM_VARIATION = 0.25  # relative error of an outcome's variation above which R² is not trusted
 SOFT_SHARE = 0.1  # of the explained variation in directions that are not firm: the same
 
@@ -39,13 +47,13 @@ class GoodnessOfFit:
     """R² of every outcome with an interval, and whether there is any signal; (l,) each."""
 
     outcome_names: tuple[str, ...]
-    r_squared: Floats  # between 0 and 1
-    lower: Floats
-    upper: Floats
+    r_squared: Floats  # between 0 and 1; a guess where not `trusted`
+    lower: Floats  # at most `r_squared`; 0 where not `trusted`
+    upper: Floats  # at least `r_squared`; 1 where not `trusted`
     statistic: Floats  # χ² of "no slope differs from 0", d degrees of freedom
     p: Floats
     q: Floats  # Benjamini-Hochberg over the outcomes
-    trusted: NDArray[np.bool_]  # whether the interval can be relied on for this outcome
+    trusted: NDArray[np.bool_]  # whether R² is determined for this outcome
     level: float
     fdr: float
     target: str
@@ -59,6 +67,13 @@ class GoodnessOfFit:
     def verdict(self) -> tuple[str, ...]:
         """The same in words."""
         return tuple(FOUND if found else NOT_FOUND for found in self.found)
+
+    def words(self, outcome: int, digits: int = 3) -> tuple[str, str]:
+        """R² and interval of one outcome as they are to be shown: "not determined" where untrusted."""
+        if not self.trusted[outcome]:
+            return NOT_DETERMINED, "0 to 1"
+        ends = f"{self.lower[outcome]:.{digits}f} to {self.upper[outcome]:.{digits}f}"
+        return f"{self.r_squared[outcome]:.{digits}f}", ends
 
 
 def goodness_of_fit(
@@ -83,7 +98,9 @@ def goodness_of_fit(
     The verdict tests "no slope differs from 0 in the population" and does not depend on `target`. It
     holds whatever the noise of the covariance, which is not divided by.
     `trusted` is False where the variation of the outcome is known to no better than 25 %, or more
-    than 10 % of what is explained lies in directions of the features lost in covariance noise.
+    than 10 % of what is explained lies in directions of the features lost in covariance noise. R² is
+    then not determined: its interval is [0, 1]. Interval and estimate always lie in [0, 1], the estimate
+    in the interval.
     Guarantee: post-processing; costs no privacy. Cost: that of `primo.coefficients`.
     """
     check_level(level)
@@ -92,15 +109,16 @@ def goodness_of_fit(
     statistic, p = joint_p_values(system)
     q = benjamini_hochberg(p)
     estimate, lower, upper, trusted = _r_squared(system, level=level, target=target)
+    trusted &= not system.warnings
     return GoodnessOfFit(
         outcome_names=release.outcome_names,
         r_squared=estimate,
-        lower=lower,
-        upper=upper,
+        lower=np.where(trusted, lower, 0.0),
+        upper=np.where(trusted, upper, 1.0),
         statistic=statistic,
         p=p,
         q=q,
-        trusted=trusted & (not system.warnings),
+        trusted=trusted,
         level=level,
         fdr=fdr,
         target=target,
@@ -160,27 +178,45 @@ def _r_squared(
     # In terms of R² = S/C, with the error of C.
     c1 = c1 * variation + 4 * sampling * (1 - estimate) ** 2 * variation
     c2 = c2 * variation**2 + scale**2 * system.variation_variance + 4 * system.n * sampling**2
-    slope = scale * variation
-    quantile = float(ndtri((1 + level) / 2))
-    lower, _ = _roots(excess, slope, c0, c1, c2, quantile**2)
-    _, upper = _roots(np.maximum(excess, 0.0), slope, c0, c1, c2, quantile**2)
+    lower, upper = _inverted(
+        estimate,
+        slope=scale * variation,
+        constant=c0,
+        linear=c1,
+        square=c2,
+        kappa=float(ndtri((1 + level) / 2)) ** 2,
+    )
     trusted = np.sqrt(system.variation_variance) <= FIRM_VARIATION * variation
     trusted &= soft <= SOFT_SHARE * np.maximum(weighted, 1e-300)
     return estimate, lower, upper, trusted
 
 
-def _roots(
-    y: Floats, slope: Floats, c0: Floats, c1: Floats, c2: Floats, kappa: float
+def _inverted(
+    estimate: Floats,
+    *,
+    slope: Floats,
+    constant: Floats,
+    linear: Floats,
+    square: Floats,
+    kappa: float,
 ) -> tuple[Floats, Floats]:
-    """Return the ends of {R in [0, 1] : (y − slope·R)² ≤ κ(c0 + c1·R + c2·R²)}."""
-    a = slope**2 - kappa * c2
-    b = slope * y + kappa * c1 / 2
-    c = y**2 - kappa * c0
-    root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
-    open_ended = a <= 0
-    safe = np.where(open_ended, 1.0, a)
-    # A set open to the right starts at the smaller root if 0 is outside it, else at 0.
-    start = np.divide(c, b + root, out=np.zeros_like(c), where=(b + root) > 0)
-    lower = np.where(open_ended, np.where(c > 0, start, 0.0), (b - root) / safe)
-    upper = np.where(open_ended, 1.0, (b + root) / safe)
-    return np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+    """Return the ends of {R in [0, 1] : slope²(estimate − R)² ≤ κ(constant + linear·R + square·R²)}.
+
+    `estimate` is the unrestricted one moved into [0, 1]. That only brings it nearer to every R there, so
+    the set contains whatever the unrestricted one would have kept, and the estimate itself. All
+    arguments are positive or zero, so the set is an interval: aR² − 2bR + c ≤ 0 with b ≥ 0 starts at
+    c/(b + √(b² − ac)), or at 0 if c ≤ 0, and goes on to 1 if a ≤ 0. Where the numbers leave float64
+    nothing is known: [0, 1].
+    """
+    with np.errstate(all="ignore"):
+        a = slope**2 - kappa * square
+        b = slope**2 * estimate + kappa * linear / 2
+        c = (slope * estimate) ** 2 - kappa * constant
+        far = b + np.sqrt(np.maximum(b**2 - a * c, 0.0))
+        lower = np.divide(c, far, out=np.zeros_like(c), where=(c > 0) & (far > 0))
+        upper = np.divide(far, a, out=np.ones_like(c), where=a > 0)
+    known = np.isfinite(a) & np.isfinite(far) & np.isfinite(c)
+    return (
+        np.where(known, np.clip(lower, 0.0, estimate), 0.0),
+        np.where(known, np.clip(upper, estimate, 1.0), 1.0),
+    )

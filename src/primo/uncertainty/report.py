@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 
 from primo.errors import InputError
 from primo.release import Release
+from primo.uncertainty.doubts import bound_doubts
 from primo.uncertainty.fit import goodness_of_fit
 from primo.uncertainty.intervals import check, coefficient_block
 from primo.uncertainty.system import system_of
@@ -40,6 +43,7 @@ def summary(
     plain = coefficient_block(system, part, kind="confidence", level=level, target=target)
     shrunk = coefficient_block(system, part, kind="posterior", level=level, target=target)
     fit = goodness_of_fit(release, level=level)
+    r_squared, ends = fit.words(at)
     p = p_values(np.asarray(plain.z))[:, 0]
     left = (
         ("Outcome", release.outcome_names[at]),
@@ -49,8 +53,8 @@ def summary(
         ("Intervals for", f"the {target}"),
     )
     right = (
-        ("R-squared", f"{fit.r_squared[at]:.3f}"),
-        (f"{level:.0%} interval", f"{fit.lower[at]:.3f} to {fit.upper[at]:.3f}"),
+        ("R-squared", r_squared),
+        (f"{level:.0%} interval", ends),
         ("Verdict", fit.verdict[at]),
         ("Joint p-value", f"{fit.p[at]:.3g}"),
         ("Privacy", f"epsilon {plan.epsilon:.4g}, delta {plan.budget.delta:.2g}"),
@@ -89,7 +93,9 @@ def summary(
         lines.append("?  rests on the assumed spread of effects more than on the release.")
     lines.extend(f"   - {doubt}" for doubt in doubts(system))
     if not fit.trusted[at]:
-        lines.append("   - R-squared: the noise leaves it, or its interval, undetermined")
+        lines.append("   - R-squared: the noise leaves it undetermined")
+    for said in bound_doubts(release):
+        lines += textwrap.wrap(said, WIDTH, initial_indent="   - ", subsequent_indent="     ")
     return "\n".join(line.rstrip() for line in lines)
 
 

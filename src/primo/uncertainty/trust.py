@@ -11,7 +11,9 @@ The criteria were set where benchmarks/coverage.py first sees coverage leave 93 
   which makes them more Gaussian: its limit is higher.
   Known, off the benchmark's grid, and on the safe side: with public outcomes most directions of which
   are noise, few features and ε below 1, up to 98 % are covered.
-- R² of one outcome: see `fit.goodness_of_fit`.
+- R² of one outcome: see `fit.goodness_of_fit`. What is not trusted is shown as not determined, [0, 1].
+- held-out R² of what is published: a standard error above `published.DETERMINED`.
+- bounds that do not fit the rows: see `doubts`.
 - all: the covariance is not that of the rows (a sample of them, or a reference panel).
 
 That benchmark fails if a cell that is not flagged leaves 93 to 97 %.

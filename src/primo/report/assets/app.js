@@ -62,13 +62,12 @@ function showOutcomes() {
   else byId('outcome-chart').parentNode.hidden = true;
   const kinds = [make('span', { class: 'key signal' }), ' signal found, ', make('span', { class: 'key noise' }), ' not distinguishable from noise'];
   byId('outcome-caption').append(`R² with its ${percent} interval: `, ...kinds);
-  if (outcomes.trusted.includes(0)) byId('outcome-caption').append(', ', make('span', { class: 'key doubt' }), ' interval not to be relied on (marked !)');
+  if (outcomes.trusted.includes(0)) byId('outcome-caption').append(', ', make('span', { class: 'key doubt' }), ' R² not determined (0 to 1)');
   byId('outcome-caption').append('.');
   if (outcomes.name.length < data.l) {
     byId('outcome-caption').append(` Shown are the ${count(outcomes.name.length)} outcomes with the strongest evidence; ${count(data.l - outcomes.name.length)} more are in outcomes.tsv of the release bundle.`);
   }
   const weak = (i) => (outcomes.trusted[i] ? '' : 'weak');
-  const mark = (i) => (outcomes.trusted[i] ? '' : make('span', { class: 'mark', title: 'the noise leaves this R² undetermined' }, ' !'));
   dataTable(byId('outcome-table'), {
     label: 'outcomes',
     rows: many,
@@ -79,12 +78,13 @@ function showOutcomes() {
       { name: 'all', title: 'all outcomes' },
       { name: 'found', title: 'signal found', keep: (i) => outcomes.found[i] },
       { name: 'not', title: 'not distinguishable from noise', keep: (i) => !outcomes.found[i] },
-      { name: 'doubt', title: 'marked !', keep: (i) => !outcomes.trusted[i] },
+      { name: 'doubt', title: 'not determined', keep: (i) => !outcomes.trusted[i] },
     ],
     columns: [
       { name: 'name', title: 'Outcome', heading: true, value: (i) => outcomes.name[i].toLowerCase(), cell: (i) => (cells && i < data.detailed ? make('button', { class: 'link', type: 'button', title: 'Show its coefficients', on: { click: () => open(i) } }, named(outcomes.name[i])) : named(outcomes.name[i])) },
-      { name: 'r2', title: 'R²', number: true, value: (i) => outcomes.r2[i], cell: (i) => make('span', { class: weak(i) }, outcomes.r2[i].toFixed(3), mark(i)) },
-      { name: 'interval', title: `${percent} interval`, value: (i) => outcomes.lower[i], cell: (i) => make('span', { class: `span ${weak(i)}` }, `${outcomes.lower[i].toFixed(3)} to ${outcomes.upper[i].toFixed(3)}`, intervalBar(outcomes.lower[i], outcomes.r2[i], outcomes.upper[i], 0, widest, !outcomes.trusted[i])) },
+      { name: 'r2', title: 'R²', number: true, value: (i) => outcomes.r2[i], cell: (i) => make('span', { class: weak(i) }, outcomes.trusted[i] ? outcomes.r2[i].toFixed(3) : 'not determined') },
+      { name: 'interval', title: `${percent} interval`, value: (i) => outcomes.lower[i], cell: (i) => make('span', { class: `span ${weak(i)}` }, outcomes.trusted[i] ? `${outcomes.lower[i].toFixed(3)} to ${outcomes.upper[i].toFixed(3)}` : '0 to 1', intervalBar(outcomes.lower[i], outcomes.r2[i], outcomes.upper[i], 0, widest, !outcomes.trusted[i])) },
+      { name: 'published', title: 'Published, new rows', number: true, value: (i) => outcomes.published[i], cell: (i) => (outcomes.published[i] === null ? make('span', { class: 'weak' }, 'not determined') : outcomes.published[i].toFixed(2)) },
       { name: 'found', title: 'Verdict', value: (i) => -outcomes.found[i], cell: (i) => make('span', { class: outcomes.found[i] ? 'verdict found' : 'verdict' }, outcomes.found[i] ? 'signal found' : 'not distinguishable from noise') },
       { name: 'p', title: 'p', number: true, value: (i) => outcomes.p[i], cell: (i) => tiny(outcomes.p[i]) },
       { name: 'q', title: 'q', number: true, value: (i) => outcomes.q[i], cell: (i) => tiny(outcomes.q[i]) },

@@ -156,14 +156,14 @@ function rangeChart(host, { outcomes, pick, height = 260 }) {
     });
     pen.globalAlpha = 1;
     const size = Math.min(3.5, Math.max(1, step * 0.45));
-    ranked.forEach((i, rank) => dot(pen, across(rank), up(outcomes.r2[i]), size, outcomes.found[i] ? colour.signal : colour.soft));
+    ranked.forEach((i, rank) => outcomes.trusted[i] && dot(pen, across(rank), up(outcomes.r2[i]), size, outcomes.found[i] ? colour.signal : colour.soft));
     geometry = { step };
     canvas.setAttribute('aria-label', `R² of ${last} outcomes with intervals; the table below has the numbers.`);
   }
   const at = (event) => ranked[Math.floor((event.clientX - canvas.getBoundingClientRect().left - MARGIN.left) / geometry.step)];
   canvas.addEventListener('pointermove', (event) => {
     const i = at(event);
-    showTip(event, i === undefined ? null : `${outcomes.name[i]}\nR² ${number(outcomes.r2[i])} (${interval(outcomes.lower[i], outcomes.upper[i])})`);
+    showTip(event, i === undefined ? null : `${outcomes.name[i]}\nR² ${outcomes.trusted[i] ? number(outcomes.r2[i]) : 'not determined'} (${interval(outcomes.lower[i], outcomes.upper[i])})`);
   });
   canvas.addEventListener('pointerleave', (event) => showTip(event, null));
   canvas.addEventListener('click', (event) => { const i = at(event); if (i !== undefined) pick(i); });
