@@ -15,6 +15,7 @@ from primo.cli.options import (
     data_options,
     engine_options,
     estimator_option,
+    forecast_options,
     json_option,
     ledger_options,
     out_options,
@@ -42,6 +43,7 @@ __all__ = ["extend"]
 @ledger_options
 @engine_options
 @out_options
+@forecast_options
 @json_option
 @click.pass_context
 def extend(ctx: click.Context, /, **options: Any) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "data_options",
     "engine_options",
     "estimator_option",
+    "forecast_options",
     "json_option",
     "ledger_options",
     "missing_option",
@@ -105,6 +106,7 @@ _NOT_KEPT = {
     *("config", "out", "resume", "dry_run", "json_"),
     *("ledger", "ledger_key", "user", "purpose", "dataset"),
     *("threads", "workers", "scheduler"),
+    *("signal_r2", "outcome_sd", "feature_sd"),
 }
 
 
@@ -212,6 +214,26 @@ cost_options = _together(
     click.option("--delta", type=float, help="Privacy budget of this release: delta, below 1/n."),
 )
 
+forecast_options = _together(
+    click.option(
+        "--signal-r2",
+        type=float,
+        default=0.3,
+        show_default=True,
+        help="For the prediction: share of the outcomes' variance that the features explain.",
+    ),
+    click.option(
+        "--outcome-sd",
+        type=float,
+        help="For the prediction: typical standard deviation of an outcome, in its own units.",
+    ),
+    click.option(
+        "--feature-sd",
+        type=float,
+        help="For the prediction: typical standard deviation of a feature, in its own units.",
+    ),
+)
+
 estimator_option = click.option(
     "--estimator",
     type=click.Choice(["auto", "ridge", "filter", "one-sided", "two-sided"]),
@@ -286,7 +308,9 @@ engine_options = _together(
 out_options = _together(
     click.option("--out", type=_FILE, help="Folder to write the release to, or a .zip file."),
     click.option(
-        "--dry-run", is_flag=True, help="Print plan, predicted accuracy and cost; read no row."
+        "--dry-run",
+        is_flag=True,
+        help="Print plan, cost and predicted accuracy, also with better bounds; read no row.",
     ),
     click.option(
         "--resume",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from primo.errors import InputError
 from primo.planning.assumptions import Signal, as_signal
@@ -35,13 +36,26 @@ def epsilon_for(
     association: str = "auto",
     estimator: str = "auto",
     signal: Signal | None = None,
+    feature_bounds: Any = None,
+    outcome_bounds: Any = None,
     intercept: bool = True,
 ) -> float:
     """Return the least epsilon, to 1 %, at which R² is predicted to reach the target.
 
-    The prediction is that of `primo.plan` under the same `signal`, with bounds that fit well.
+    The prediction is that of `primo.plan` with the same `signal` and bounds; if no bounds are given,
+    of bounds that fit well.
     """
-    target = _Target(target_r2, delta, protection, association, estimator, signal, intercept)
+    target = _Target(
+        target_r2,
+        delta,
+        protection,
+        association,
+        estimator,
+        signal,
+        feature_bounds,
+        outcome_bounds,
+        intercept,
+    )
     low, high = _EPSILONS
     if (top := target.r2(n=n, d=d, l=l, epsilon=high)) < target_r2:
         raise target.out_of_reach(
@@ -68,10 +82,22 @@ def outcomes_for(
     association: str = "auto",
     estimator: str = "auto",
     signal: Signal | None = None,
+    feature_bounds: Any = None,
+    outcome_bounds: Any = None,
     intercept: bool = True,
 ) -> int:
     """Return how many outcomes, to 1 %, one release can carry at the target R²."""
-    target = _Target(target_r2, delta, protection, association, estimator, signal, intercept)
+    target = _Target(
+        target_r2,
+        delta,
+        protection,
+        association,
+        estimator,
+        signal,
+        feature_bounds,
+        outcome_bounds,
+        intercept,
+    )
     if (top := target.r2(n=n, d=d, l=1, epsilon=epsilon)) < target_r2:
         raise target.out_of_reach(
             f"even one outcome is predicted to have {top:.3f}; more rows or a larger epsilon would "
@@ -93,10 +119,22 @@ def rows_for(
     association: str = "auto",
     estimator: str = "auto",
     signal: Signal | None = None,
+    feature_bounds: Any = None,
+    outcome_bounds: Any = None,
     intercept: bool = True,
 ) -> int:
     """Return how many rows, to 1 %, are needed for the target R²; delta follows n if None."""
-    target = _Target(target_r2, delta, protection, association, estimator, signal, intercept)
+    target = _Target(
+        target_r2,
+        delta,
+        protection,
+        association,
+        estimator,
+        signal,
+        feature_bounds,
+        outcome_bounds,
+        intercept,
+    )
     fewest = max(2, whole("d", d) + 1)  # below this least squares fits noise exactly
     if target.reached(n=fewest, d=d, l=l, epsilon=epsilon):
         return fewest
@@ -121,6 +159,8 @@ class _Target:
     association: str
     estimator: str
     signal: Signal | None
+    feature_bounds: Any
+    outcome_bounds: Any
     intercept: bool
 
     def __post_init__(self) -> None:
@@ -148,6 +188,8 @@ class _Target:
             epsilon=epsilon,
             delta=self.delta,
             protection=self.protection,
+            feature_bounds=self.feature_bounds,
+            outcome_bounds=self.outcome_bounds,
             intercept=self.intercept,
         )
         choices = associations_for(made.protection)
