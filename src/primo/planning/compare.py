@@ -18,7 +18,7 @@ from primo.bounds import Bounds, as_bounds
 from primo.errors import InputError
 from primo.planner import make_plan
 from primo.planning.assumptions import Signal, as_signal
-from primo.planning.forecast import Prediction, predict, predict_all
+from primo.planning.forecast import Prediction, predict_all, predict_ways
 from primo.planning.knowledge import better_knowledge
 from primo.planning.law import Law, law_of
 from primo.planning.table import MATTERS, PlanTable, Variant
@@ -105,20 +105,19 @@ def plan(
     ]
     first = plans[0]
     law = law_of(first, assumed)
-    variants: list[Variant] = []
-    for made in plans:
-        wide = (
-            made.covariance_origin is CovarianceOrigin.ROW_SPACE
-        )  # projection is not offered there
-        for association in ("gauss",) if wide else associations_for(made.protection):
-            predictions = predict_all(
-                made, association=association, estimators=estimators, signal=assumed
-            )
-            found = _regime(made, association, law)
-            variants += [
-                _variant(made, association, name, found, prediction)
-                for name, prediction in zip(estimators, predictions, strict=True)
-            ]
+    ways = [
+        (made, association)
+        for made in plans
+        for association in associations_for(made.protection)
+        # With more public features than rows, projection is not offered.
+        if association == "gauss" or made.covariance_origin is not CovarianceOrigin.ROW_SPACE
+    ]
+    predicted = predict_ways(ways, estimators=estimators, signal=assumed)
+    variants = [
+        _variant(made, association, name, _regime(made, association, law), prediction)
+        for (made, association), predictions in zip(ways, predicted, strict=True)
+        for name, prediction in zip(estimators, predictions, strict=True)
+    ]
     table = PlanTable(
         n=first.n,
         d=first.d,
@@ -222,7 +221,10 @@ def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
         or made.covariance_origin is not CovarianceOrigin.ROWS
     ):
         return "gauss"
-    scores = {name: predict(made, association=name, signal=signal).r2 for name in choices}
+    found = predict_ways(
+        [(made, name) for name in choices], estimators=("auto",), signal=as_signal(signal)
+    )
+    scores = {name: only.r2 for name, (only,) in zip(choices, found, strict=True)}
     return _simplest(scores, "gauss")
 
 

@@ -12,22 +12,23 @@ What is left out: rounding onto the grid, and whatever the data are that the ass
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from primo.errors import InputError
 from primo.estimate import ESTIMATORS
 from primo.planning.assumptions import Signal, as_signal
 from primo.planning.law import Law, law_of
-from primo.planning.simulate import draw
+from primo.planning.simulate import Drawn, draw
 from primo.planning.theory import check_association
 from primo.plans import CovarianceOrigin, Plan
 from primo.privacy.protection import Protection
 
-__all__ = ["Prediction", "is_forecast", "predict", "predict_all"]
+__all__ = ["Prediction", "is_forecast", "predict", "predict_all", "predict_ways"]
 
 MOST_OUTCOMES = 200  # simulated; more are represented by these
 MOST_REPEATS, FEWEST_REPEATS = 12, 4
@@ -74,35 +75,62 @@ def predict(
 def predict_all(
     plan: Plan, *, association: str, estimators: Sequence[str], signal: Signal
 ) -> tuple[Prediction, ...]:
-    """Predict R² for several estimators of the same simulated releases.
+    """Predict R² for several estimators of the same simulated releases; see `predict_ways`."""
+    return predict_ways([(plan, association)], estimators=estimators, signal=signal)[0]
+
+
+def predict_ways(
+    ways: Sequence[tuple[Plan, str]], *, estimators: Sequence[str], signal: Signal
+) -> list[tuple[Prediction, ...]]:
+    """Predict R² for several plans and associations, and several estimators of each.
+
+    The plans have n, d, l and bounds in common, so that they can share the simulated rows.
 
     Deterministic: draws come from a fixed seed (nobody is protected by them), and are the same for
     every plan of the same n, d and l, so that predictions can be compared and bisected.
 
     Cost: a few calls of each estimator on d features and at most `MOST_OUTCOMES` outcomes.
     """
-    check_association(association, plan.protection)
+    for plan, association in ways:
+        check_association(association, plan.protection)
     for name in estimators:
         if name not in ESTIMATORS:
             raise InputError(f"unknown estimator {name!r}; choose one of {', '.join(ESTIMATORS)}")
-    law = law_of(plan, signal)
-    simulated = min(plan.l, MOST_OUTCOMES)
+    law = law_of(ways[0][0], signal)
+    scores: list[list[list[float]]] = [[] for _ in ways]
+    for repeat in range(MOST_REPEATS):
+        drawn: dict[tuple[int, CovarianceOrigin], Drawn] = {}
+        for (plan, association), found in zip(ways, scores, strict=True):
+            simulated = _simulated(plan)
+            if repeat >= _repeats(plan, simulated):
+                continue
+            kind = simulated, plan.covariance_origin
+            if kind not in drawn:
+                drawn[kind] = draw(plan, law, simulated, seed=(_SEED, repeat))
+            cohort = drawn[kind].under(plan)
+            release = cohort.release(association)
+            found.append([cohort.r2(release, name) for name in estimators])
+    ideal = _without_privacy(law, n=ways[0][0].n, d=ways[0][0].d)
+    return [tuple(_predictions(np.array(found), ideal)) for found in scores]
+
+
+def _simulated(plan: Plan) -> int:
+    """Return how many outcomes are simulated; they stand for all."""
     if plan.protection is Protection.FEATURES and plan.full_outcome_moments:
-        simulated = plan.l  # two-sided filters of exact YᵀY: no part of it stands for the whole
-    repeats = min(MOST_REPEATS, max(FEWEST_REPEATS, math.ceil(ENOUGH / simulated)))
+        return plan.l  # two-sided filters of exact YᵀY: no part of it stands for the whole
+    return min(plan.l, MOST_OUTCOMES)
+
+
+def _repeats(plan: Plan, simulated: int) -> int:
     if min(plan.d, plan.n) > LARGE:  # every direction is a draw of its own, and each costs d³
-        repeats = 2
-    scores = np.empty((repeats, len(estimators)))
-    for repeat in range(repeats):
-        cohort = draw(plan, law, simulated, seed=(_SEED, repeat))
-        release = cohort.release(association)
-        scores[repeat] = [cohort.r2(release, name) for name in estimators]
-    ideal = _without_privacy(law, n=plan.n, d=plan.d)
-    errors = scores.std(axis=0, ddof=1) / math.sqrt(repeats)
-    return tuple(
-        Prediction(r2=float(r2), no_privacy_r2=ideal, standard_error=float(error))
-        for r2, error in zip(scores.mean(axis=0), errors, strict=True)
-    )
+        return 2
+    return min(MOST_REPEATS, max(FEWEST_REPEATS, math.ceil(ENOUGH / simulated)))
+
+
+def _predictions(scores: NDArray[np.float64], ideal: float) -> Iterator[Prediction]:
+    errors = scores.std(axis=0, ddof=1) / math.sqrt(len(scores))
+    for r2, error in zip(scores.mean(axis=0), errors, strict=True):
+        yield Prediction(r2=float(r2), no_privacy_r2=ideal, standard_error=float(error))
 
 
 def _without_privacy(law: Law, *, n: int, d: int) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 from primo.errors import InputError
 from primo.planning.assumptions import Signal, as_signal
 from primo.planning.compare import public_plan, whole
-from primo.planning.forecast import predict
+from primo.planning.forecast import predict_ways
 from primo.planning.theory import associations_for
 from primo.privacy.budget import is_number
 from primo.privacy.protection import Protection
@@ -195,10 +195,12 @@ class _Target:
         choices = associations_for(made.protection)
         if self.association != "auto":
             choices = (self.association,)
-        return max(
-            predict(made, association=name, estimator=self.estimator, signal=self.signal).r2
-            for name in choices
+        found = predict_ways(
+            [(made, name) for name in choices],
+            estimators=(self.estimator,),
+            signal=as_signal(self.signal),
         )
+        return max(only.r2 for (only,) in found)
 
 
 def _turning_point(holds: Callable[[int], bool], *, least: int, most: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ __all__ = ["Sums", "Truth", "draw_truth", "sum_rows", "wishart_factor"]
 Floats = NDArray[np.float64]
 Seed = tuple[int, int]
 
-FEWEST_ROWS, ROWS_PER_FEATURE = 4000, 10  # that stand for more
+FEWEST_ROWS, ROWS_PER_FEATURE = 2000, 10  # that stand for more
 BLOCK = 2048  # rows in memory at a time
 
 

@@ -24,7 +24,7 @@ from primo.plans import CovarianceOrigin, Plan
 from primo.privacy.protection import Protection
 from primo.release import PublicFeatures, Release
 
-__all__ = ["Cohort", "draw"]
+__all__ = ["Cohort", "Drawn", "draw"]
 
 Floats = NDArray[np.float64]
 
@@ -145,7 +145,30 @@ class Cohort:
         return kept[: plan.d], float(np.sqrt(copies @ kept**2 / l))
 
 
-def draw(plan: Plan, law: Law, m: int, *, seed: tuple[int, int]) -> Cohort:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Drawn:
+    """Rows of a cohort, summed; they serve every plan with the same shape and bounds."""
+
+    truth: Truth
+    sums: Sums
+    seed: tuple[int, int]
+
+    def under(self, plan: Plan) -> Cohort:
+        """Return the cohort as a plan sees it."""
+        d, m = self.truth.slopes.shape
+        small = dataclasses.replace(
+            plan, d=d, l=m, features=_scaled(plan.features, d), outcomes=_scaled(plan.outcomes, m)
+        )
+        return Cohort(
+            plan=small,
+            outcomes_in_all=plan.l,
+            truth=self.truth,
+            sums=self.sums,
+            seed=self.seed,
+        )
+
+
+def draw(plan: Plan, law: Law, m: int, *, seed: tuple[int, int]) -> Drawn:
     """Draw the moments of m of the plan's outcomes under the assumptions.
 
     The same seed gives the same rows and noise at every budget, so that budgets can be compared.
@@ -156,11 +179,8 @@ def draw(plan: Plan, law: Law, m: int, *, seed: tuple[int, int]) -> Cohort:
         d = min(d, max(plan.n + 1, min(3 * plan.n, WIDEST // plan.n)))
     chosen = np.linspace(0, plan.l - 1, m).round().astype(np.intp)
     truth = draw_truth(law, d, chosen, seed)
-    small = dataclasses.replace(
-        plan, d=d, l=m, features=_scaled(plan.features, d), outcomes=_scaled(plan.outcomes, m)
-    )
     sums = sum_rows(law, truth, n=plan.n, l=plan.l, keep_rows=wide, seed=seed)
-    return Cohort(plan=small, outcomes_in_all=plan.l, truth=truth, sums=sums, seed=seed)
+    return Drawn(truth=truth, sums=sums, seed=seed)
 
 
 def _scaled(clip: Clip, width: int) -> Clip:

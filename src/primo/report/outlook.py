@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from primo.errors import InputError
 from primo.planning.assumptions import Signal, as_signal
-from primo.planning.forecast import Prediction, predict
+from primo.planning.forecast import Prediction, predict_ways
 from primo.planning.knowledge import TOO_LARGE, better_knowledge, replanned
 from primo.planning.law import law_of
 from primo.planning.table import Better
@@ -49,20 +49,23 @@ def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:
     assumed = as_signal(signal)
     law = law_of(plan, assumed)
     epsilons = {*(EPSILONS if directions <= LARGE else COARSE), plan.budget.epsilon}
-    curve = []
+    plans = {}
     for epsilon in sorted(epsilons):
         try:
-            made = plan if epsilon == plan.budget.epsilon else plan_at(plan, epsilon)
+            plans[epsilon] = plan if epsilon == plan.budget.epsilon else plan_at(plan, epsilon)
         except InputError:  # a budget at which these numbers do not fit the integers
             continue
-        curve.append((epsilon, predict(made, association=plan.association, signal=assumed)))
-    chosen = dict(curve)[plan.budget.epsilon]
+    found = predict_ways(
+        [(made, plan.association) for made in plans.values()], estimators=("auto",), signal=assumed
+    )
+    curve = {epsilon: only for epsilon, (only,) in zip(plans, found, strict=True)}
+    chosen = curve[plan.budget.epsilon]
     return Outlook(
         signal=law.spreads(),
         assumptions=law.words,
         chosen=chosen,
         chosen_epsilon=plan.budget.epsilon,
-        curve=tuple(curve),
+        curve=tuple(curve.items()),
         better=better_knowledge(
             plan,
             association=plan.association,
