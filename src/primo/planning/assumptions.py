@@ -41,8 +41,9 @@ class Signal:
         standard deviations.
     effective_rank
         How many directions the features really have: exp of the entropy of the eigenvalues of XᵀX,
-        d if the features are uncorrelated. If None, d/(1 + √d/16), as for SNPs picked at random from
-        a few megabases.
+        d if the features are uncorrelated. If None, d/(1 + √d/16): 8 of 10, 61 of 100, 144 of 300.
+        SNPs picked at random from a few megabases of the 1000 Genomes have 9, 46 and 77; the fewer,
+        the easier, so state it for features that are less or more correlated.
     eigenvalues
         The d eigenvalues of XᵀX up to a factor, if public data tell them, instead of a rank.
     outcome_correlation
@@ -133,6 +134,14 @@ class Signal:
             return self.outcome_spread
         return float(l / (1.15 * math.sqrt(l) + 1) ** 2)
 
+    def rank(self, d: int) -> float:
+        """Return the effective rank of d features."""
+        if self.eigenvalues is not None:
+            return effective_rank_of(self.spectrum(d))
+        if self.effective_rank is not None:
+            return min(self.effective_rank, d)
+        return d / (1 + math.sqrt(d) / 16)
+
     def spectrum(self, d: int) -> Floats:
         """Return d ascending eigenvalues that add up to 1.
 
@@ -143,7 +152,7 @@ class Signal:
                 raise InputError(f"there are {len(self.eigenvalues)} eigenvalues for {d} features")
             given = np.sort(np.asarray(self.eigenvalues, dtype=np.float64))
             return np.asarray(given / given.sum())
-        rank = d / (1 + math.sqrt(d) / 16) if self.effective_rank is None else self.effective_rank
+        rank = self.rank(d)
         if rank >= d * (1 - 1e-9):
             return np.full(d, 1 / d)
         position = np.arange(d) / max(d - 1, 1)

@@ -33,7 +33,7 @@ __all__ = ["Prediction", "is_forecast", "predict", "predict_all", "predict_ways"
 MOST_OUTCOMES = 200  # simulated; more are represented by these
 MOST_REPEATS, FEWEST_REPEATS = 12, 4
 ENOUGH = 100  # outcomes, over all repeats
-LARGE = 200  # features, beyond which two repeats are enough
+LARGE, VERY_LARGE = 200, 400  # directions; a repeat costs their cube, and each is a draw of its own
 _SEED = 20_231_107
 
 
@@ -122,8 +122,9 @@ def _simulated(plan: Plan) -> int:
 
 
 def _repeats(plan: Plan, simulated: int) -> int:
-    if min(plan.d, plan.n) > LARGE:  # every direction is a draw of its own, and each costs d³
-        return 2
+    directions = min(plan.d, plan.n)
+    if directions > LARGE:
+        return 2 if directions > VERY_LARGE else FEWEST_REPEATS
     return min(MOST_REPEATS, max(FEWEST_REPEATS, math.ceil(ENOUGH / simulated)))
 
 

@@ -66,7 +66,11 @@ class Law:
     @property
     def words(self) -> tuple[str, ...]:
         """All assumptions as sentences."""
+        d = len(self.features.mean)
         explained = f"the features explain {self.signal.r2:.0%} of each outcome's variance"
+        if d > 1:
+            rank = max(1, round(self.signal.rank(d)))
+            explained += f", and vary in about {rank} of {d} directions"
         return (explained, self.features.words, self.outcomes.words)
 
     def spreads(self) -> Signal:
