@@ -60,6 +60,14 @@ def test_plan(primo, primo_json):
     assert "Recommended" in primo(f"{line} --epsilon 2")[0]
     found = primo_json(f"{line} --target-r2 0.2")
     assert found["recommended"]["predicted_r2"] == pytest.approx(0.2, abs=0.02)
+    genotypes = primo_json(f"{line} --epsilon 1 --feature-range 0 2 --outcome-range -4 4")
+    wide = primo_json(f"{line} --epsilon 1 --feature-range -40 40 --feature-sd 1 --outcome-sd 1")
+    assert "genotypes" in " ".join(genotypes["assumptions"])
+    assert any("--frequencies" in b["knowledge"] for b in genotypes["better_knowledge"])
+    assert wide["recommended"]["predicted_r2"] < genotypes["recommended"]["predicted_r2"] - 0.05
+    assert wide["better_knowledge"][0]["predicted_r2"] > 0.1
+    tight = f"{line} --outcome-range -4 4 --outcome-norm 1.3 --outcome-sd 1"
+    assert primo_json(f"{tight} --target-r2 0.2")["epsilon"] < 10
 
 
 def test_inspect(release, primo, primo_json):

@@ -127,7 +127,8 @@ class PlanTable:
             f"epsilon {self.epsilon:g}, delta {self.delta:.3g}. No data was read.",
             *_wrap(
                 f"Assumed: {'; '.join(self.assumptions)}. If that is not so, the prediction is not "
-                "either: state your own with signal=Signal(...)." + self._in_units()
+                "either: state your own with signal=Signal(...), or by --signal-r2, --outcome-sd and "
+                "--feature-sd." + self._in_units()
             ),
         ]
 
