@@ -150,11 +150,11 @@ def test_the_forecast_is_what_a_fit_then_reaches(name):
     assert low < made < high
 
 
-def test_noise_of_the_means_is_part_of_it():
-    """Features far off the middle of their ranges: without an intercept nothing is subtracted."""
-    signal = Signal(r2=0.4, effective_rank=20, outcome_mean=0.0, outcome_sd=1.0, feature_sd=1.0)
+def test_the_offset_from_the_middle_counts():
+    """The same features in ranges of the same width, about their means and far off them."""
+    signal = Signal(r2=0.4, effective_rank=20, **UNIT, **CENTRED)
     centred = predict(planned((-5, 5), (-4, 4), n=8000), signal=signal)
-    off = predict(planned((-1, 9), (-4, 4), n=8000), signal=signal)
-    assert off.r2 < centred.r2 + 0.02
+    off = predict(planned((-1, 9), (-1, 7), n=8000), signal=signal)
+    assert off.r2 < centred.r2 - 0.01
     known = predict(planned(Bounds(centre=0, scale=1, norm=5.5), (-4, 4), n=8000), signal=signal)
     assert known.r2 > centred.r2 + 0.05

@@ -44,34 +44,29 @@ def better_knowledge(
     """Forecast the release under bounds that say more; return what beats `than`, the best first.
 
     Nothing is read: means and deviations are those that are assumed or stated. Ideas that are not
-    forecast to bring more than `MATTERS` are left out. Cost: up to five forecasts, two beyond 200
+    forecast to bring more than `MATTERS` are left out. Cost: up to five forecasts, three beyond 200
     features, none beyond 700.
     """
     if min(plan.d, plan.n) > TOO_LARGE or not is_forecast(plan):
         return ()
     law = law_of(plan, signal)
-    ideas = []
+    ideas, most = [], 1 if plan.d > LARGE else 2  # of either block; the last says the most
     if plan.covariance_origin is CovarianceOrigin.ROWS and plan.protection.features_private:
-        ideas += _feature_ideas(plan.features, law.features)
+        ideas += _feature_ideas(plan.features, law.features)[-most:]
     if plan.protection.outcomes_private:
-        ideas += _outcome_ideas(plan.outcomes, law.outcomes)
+        ideas += _outcome_ideas(plan.outcomes, law.outcomes)[-most:]
     same_rows = law.stated(plan)
-    found: dict[str, tuple[_Idea, float]] = {}
-    for idea in ideas[: 2 if plan.d > LARGE else None]:
-        r2 = _forecast(plan, idea, association, estimator, same_rows)
-        found[idea.words] = idea, r2
-    for block in ("features", "outcomes"):  # join the best of either block
-        among = [pair for pair in found.values() if getattr(pair[0], block) is not None]
-        if not among:
-            break
-    else:
-        x = max((p for p in found.values() if p[0].features is not None), key=lambda p: p[1])[0]
-        y = max((p for p in found.values() if p[0].outcomes is not None), key=lambda p: p[1])[0]
+    tried = [(idea, _forecast(plan, idea, association, estimator, same_rows)) for idea in ideas]
+    of_features = [pair for pair in tried if pair[0].features is not None]
+    of_outcomes = [pair for pair in tried if pair[0].outcomes is not None]
+    if of_features and of_outcomes:  # join the best of either block
+        x = max(of_features, key=lambda pair: pair[1])[0]
+        y = max(of_outcomes, key=lambda pair: pair[1])[0]
         both = _Idea(words=f"{x.words}, and {y.words}", features=x.features, outcomes=y.outcomes)
-        found[both.words] = both, _forecast(plan, both, association, estimator, same_rows)
+        tried.append((both, _forecast(plan, both, association, estimator, same_rows)))
     better = [
-        Better(knowledge=words, predicted_r2=r2, instead_of=than)
-        for words, (_, r2) in found.items()
+        Better(knowledge=idea.words, predicted_r2=r2, instead_of=than)
+        for idea, r2 in tried
         if r2 > than + MATTERS
     ]
     return tuple(sorted(better, key=lambda b: -b.predicted_r2))
