@@ -206,7 +206,7 @@ def test_bounds_that_do_nothing_and_few_rows_are_noted(folder, primo):
     assert "[outcomes] norm = 50 is more than 3 times" in err
     assert "only 20 rows" in err
     assert "above 1/n" in err
-    assert "standard deviation of about" in out
+    assert "the outcomes have a standard deviation of" in out
 
 
 def test_further_spellings_of_missing_cells(folder, primo, fit_line):
