@@ -6,8 +6,8 @@ cohort, to notice a forecast that fits the first one only.
 Each cell draws haplotype-like cohorts, outcomes of the paper's model, and clips rows to public
 bounds. All variants (mechanism for the association × estimator) are measured on the same noisy
 moments: exact moments of the clipped rows plus Gaussian noise of the plan's scales, under replace-one
-and δ = 1/n². R² is pooled over outcomes, in-sample, on the unclipped rows. Cohorts larger than the
-simulated one repeat its rows.
+and δ = 1/n². R² is pooled over outcomes, for fresh outcomes of the unclipped rows. Cohorts larger than
+the simulated one repeat its rows.
 
 The forecast never sees a cohort. It is told the explained share of the model and, from the public
 panel alone, how well the bounds fit and the eigenvalues of the features; the column "default" is told
@@ -124,18 +124,18 @@ class Moments:
     """Sums over the rows of one cohort: raw ones to score with, clipped ones to release."""
 
     raw_covariance: Matrix
-    raw_association: Matrix
-    squares: float
+    slopes: Matrix  # of the model; its residuals have variance 1
     spread: float  # squared distance from the outcome means
     covariance: Matrix
     association: Matrix
     outcome: Matrix  # (l, l) or (l,)
     rows: Matrix | None  # (n, l) clipped outcomes, where a projection needs them
+    rows_drawn: int
 
     def r_squared(self, slopes: Matrix) -> float:
-        fitted = 2 * np.sum(slopes * self.raw_association)
-        fitted -= np.sum(slopes * (self.raw_covariance @ slopes))
-        return float(1 - (self.squares - fitted) / self.spread)
+        wrong = slopes - self.slopes
+        left = self.rows_drawn * slopes.shape[1]
+        return float(1 - (left + np.sum(wrong * (self.raw_covariance @ wrong))) / self.spread)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,14 +173,13 @@ def draw(made: Plan, drawn: Setting, rng: np.random.Generator) -> Moments:
     n, d, l = made.n, made.d, made.l
     theta = rng.normal(size=(d, l)) / d**0.25
     clipped = shortened(drawn.features, made.features.norm)
-    raw, association = np.zeros((d, l)), np.zeros((d, l))
+    association = np.zeros((d, l))
     outcome = np.zeros((l, l) if made.full_outcome_moments else l)
     sums, squares = np.zeros(l), 0.0
     kept = np.empty((n, l)) if made.protection is Protection.FEATURES else None
     for start in range(0, n, BLOCK):
         x = drawn.features[start : start + BLOCK]
         y = x @ theta + rng.standard_normal((len(x), l))
-        raw += x.T @ y
         sums += y.sum(axis=0)
         squares += float(np.einsum("ij,ij->", y, y))
         short = shortened(y, made.outcomes.norm)
@@ -190,13 +189,13 @@ def draw(made: Plan, drawn: Setting, rng: np.random.Generator) -> Moments:
             kept[start : start + BLOCK] = short
     return Moments(
         raw_covariance=drawn.features.T @ drawn.features,
-        raw_association=raw,
-        squares=squares,
+        slopes=theta,
         spread=squares - float(sums @ sums) / n,
         covariance=clipped.T @ clipped,
         association=association,
         outcome=outcome,
         rows=kept,
+        rows_drawn=n,
     )
 
 

@@ -60,6 +60,14 @@ def test_plan(primo, primo_json):
     assert "Recommended" in primo(f"{line} --epsilon 2")[0]
     found = primo_json(f"{line} --target-r2 0.2")
     assert found["recommended"]["predicted_r2"] == pytest.approx(0.2, abs=0.02)
+    genotypes = primo_json(f"{line} --epsilon 1 --feature-range 0 2 --outcome-range -4 4")
+    wide = primo_json(f"{line} --epsilon 1 --feature-range -40 40 --feature-sd 1 --outcome-sd 1")
+    assert "genotypes" in " ".join(genotypes["assumptions"])
+    assert any("--frequencies" in b["knowledge"] for b in genotypes["better_knowledge"])
+    assert wide["recommended"]["predicted_r2"] < genotypes["recommended"]["predicted_r2"] - 0.05
+    assert wide["better_knowledge"][0]["predicted_r2"] > 0.1
+    tight = f"{line} --outcome-range -4 4 --outcome-norm 1.3 --outcome-sd 1"
+    assert primo_json(f"{tight} --target-r2 0.2")["epsilon"] < 10
 
 
 def test_inspect(release, primo, primo_json):
@@ -200,7 +208,7 @@ def test_bounds_that_do_nothing_and_few_rows_are_noted(folder, primo):
     assert "[outcomes] norm = 50 is more than 3 times" in err
     assert "only 20 rows" in err
     assert "above 1/n" in err
-    assert "standard deviation of about" in out
+    assert "the outcomes have a standard deviation of" in out
 
 
 def test_further_spellings_of_missing_cells(folder, primo, fit_line):

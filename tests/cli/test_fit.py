@@ -49,6 +49,23 @@ def test_a_dry_run_reads_no_row_and_charges_nothing(folder, primo, fit_line, mon
     assert len(open_ledger("books.ledger", readonly=True).history()) == 1
 
 
+def test_a_dry_run_says_what_better_knowledge_would_bring(folder, primo, primo_json, fit_line):
+    line = fit_line.replace("--epsilon 5", "--epsilon 1") + " --dry-run"
+    out, _ = primo(f"{line} --outcome-sd 1")
+    assert "are genotypes, of allele frequencies spread evenly over 0.05 to 0.5" in out
+    assert "standard deviations of the outcomes are as stated" in out
+    assert "the outcomes have a standard deviation of 1 (median" in out
+    found = primo_json(f"{line} --outcome-sd 1")
+    best = next(b for b in found["better_knowledge"] if "--frequencies" in b["knowledge"])
+    assert best["predicted_r2"] > found["predicted_r2"] + 0.01
+    assert f"{best['predicted_r2']:.3f} instead of {found['predicted_r2']:.3f} with public" in out
+    wide = primo_json(f"{line} --outcome-sd 0.3")
+    assert wide["predicted_r2"] < found["predicted_r2"] - 0.03
+    assert primo_json(f"{line} --outcome-sd 1 --signal-r2 0.6")["predicted_r2"] > 0.1
+    _, err = primo(f"{line} --outcome-sd 0", code=2)
+    assert "--outcome-sd" in err
+
+
 def test_the_configuration_is_kept_and_gives_the_same_plan(folder, primo, fit_line):
     primo(f"{fit_line} --out first")
     Path("again.toml").write_text(read_bundle(Path("first")).config)

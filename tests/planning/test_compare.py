@@ -22,7 +22,7 @@ PUBLIC = {"n": 5000, "d": 10, "l": 120, "epsilon": 3.0}
 
 NUMBERS = {"n", "d", "l", "epsilon", "delta", "protection", "feature_bounds", "outcome_bounds"}
 CHOICES = {"signal", "estimators", "intercept", "association", "estimator", "target_r2", "made"}
-OTHER = {"settings", "name", "value", "outcome_sd"}  # of make_plan; of `whole`
+OTHER = {"settings", "name", "value", "outcome_sd", "feature_sd"}  # of make_plan; of `whole`
 
 
 @pytest.mark.parametrize("module", [planning, inverse])
@@ -62,8 +62,8 @@ def test_noise_scales_are_those_of_the_release():
         assert v.outcome_sigma == real.outcome_sigma
 
 
-def test_bounds_change_units_and_nothing_else():
-    plain, scaled = plan(**PUBLIC), plan(**PUBLIC, feature_bounds=20.0, outcome_bounds=(-1, 1))
+def test_norms_alone_change_units_and_nothing_else():
+    plain, scaled = plan(**PUBLIC), plan(**PUBLIC, feature_bounds=20.0, outcome_bounds=0.01)
     for a, b in zip(plain.variants, scaled.variants, strict=True):
         assert a.predicted_r2 == pytest.approx(b.predicted_r2, abs=1e-6)
         assert (a.regime.row, a.regime.free) == (b.regime.row, b.regime.free)
@@ -112,7 +112,7 @@ def test_auto_means_what_the_plan_says():
     ):
         made = make_plan(d=5, epsilon=3.0, delta=1e-8, **shape, **bounds)
         assert recommend_association(made) == expected
-        assert recommend_estimator(made) == "auto"
+    assert recommend_estimator(made) == "auto"
 
 
 BOUNDS = {"feature_bounds": Bounds(norm=1.0), "outcome_bounds": Bounds(norm=1.0)}
@@ -233,7 +233,11 @@ def test_loose_bounds_cost_what_the_fit_will_show():
     assert loose.recommended.predicted_r2 < 0.12
     assert tight.recommended.predicted_r2 > 0.2
     assert loose.outcome_sd == pytest.approx(1)
-    assert "standard deviation of 1 in" in " ".join(str(loose).split())
+    assert "a standard deviation of 1 (median)" in " ".join(str(loose).split())
+    # The same rows with a norm that fits are one of the ways out that it shows.
+    assert any("a norm of" in b.knowledge and b.predicted_r2 > 0.2 for b in loose.better)
+    assert "instead of" in str(loose)
+    assert json.loads(json.dumps(loose.to_dict()))["better_knowledge"][0]["predicted_r2"] > 0.2
 
 
 @pytest.mark.parametrize(
@@ -242,6 +246,7 @@ def test_loose_bounds_cost_what_the_fit_will_show():
         ({"estimators": []}, "must be a list"),
         ({"estimators": "ridge"}, "must be a list"),
         ({"outcome_sd": -1}, "outcome_sd=-1"),
+        ({"feature_sd": "wide"}, "feature_sd='wide'"),
         ({"n": 1}, "n=1"),
     ],
 )

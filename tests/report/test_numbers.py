@@ -240,4 +240,6 @@ def test_findings_say_where_they_lean_on_the_prior(releases):
 def test_outlook_says_its_assumption(releases):
     outlook = outlook_of(releases("plain").plan)
     assert isinstance(outlook, Outlook)
-    assert outlook.signal == primo.Signal()
+    assert outlook.signal.r2 == 0.3
+    assert outlook.signal.feature_spread == 0.5  # of a norm about which nothing else is known
+    assert outlook.assumptions[0].startswith("the features explain 30% of each outcome's variance")

@@ -16,6 +16,7 @@ from primo.cli.options import (
     data_options,
     engine_options,
     estimator_option,
+    forecast_options,
     json_option,
     ledger_options,
     out_options,
@@ -46,6 +47,7 @@ __all__ = ["extend"]
 @ledger_options
 @engine_options
 @out_options
+@forecast_options
 @json_option
 @click.pass_context
 def extend(ctx: click.Context, /, **options: Any) -> None:

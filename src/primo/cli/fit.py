@@ -12,6 +12,7 @@ from primo.cli.options import (
     cost_options,
     data_options,
     engine_options,
+    forecast_options,
     json_option,
     ledger_options,
     out_options,
@@ -35,6 +36,7 @@ __all__ = ["fit"]
 @ledger_options
 @engine_options
 @out_options
+@forecast_options
 @json_option
 @click.pass_context
 def fit(ctx: click.Context, /, **options: Any) -> None:

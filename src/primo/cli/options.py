@@ -20,6 +20,7 @@ __all__ = [
     "data_options",
     "engine_options",
     "estimator_option",
+    "forecast_options",
     "json_option",
     "ledger_options",
     "missing_option",
@@ -106,6 +107,7 @@ _NOT_KEPT = {
     *("config", "out", "resume", "dry_run", "json_"),
     *("ledger", "ledger_key", "user", "purpose", "dataset"),
     *("threads", "workers", "scheduler"),
+    *("signal_r2", "outcome_sd", "feature_sd"),
 }
 
 
@@ -213,6 +215,26 @@ cost_options = _together(
     click.option("--delta", type=float, help="Privacy budget of this release: delta, below 1/n."),
 )
 
+forecast_options = _together(
+    click.option(
+        "--signal-r2",
+        type=float,
+        default=0.3,
+        show_default=True,
+        help="For the prediction: share of the outcomes' variance that the features explain.",
+    ),
+    click.option(
+        "--outcome-sd",
+        type=float,
+        help="For the prediction: typical standard deviation of an outcome, in its own units.",
+    ),
+    click.option(
+        "--feature-sd",
+        type=float,
+        help="For the prediction: typical standard deviation of a feature, in its own units.",
+    ),
+)
+
 estimator_option = click.option(
     "--estimator",
     type=click.Choice(["auto", "ridge", "filter", "one-sided", "two-sided"]),
@@ -298,7 +320,7 @@ out_options = _together(
     click.option(
         "--dry-run",
         is_flag=True,
-        help="Print plan, predicted accuracy and cost; open no private column and match no ids.",
+        help="Print plan, cost and predicted accuracy; open no private column and match no ids.",
     ),
     click.option(
         "--resume",

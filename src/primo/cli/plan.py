@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from primo.cli.options import cost_options, json_option
+from primo.bounds import Bounds
+from primo.cli.options import cost_options, forecast_options, json_option
 from primo.cli.output import say, show_json
 from primo.errors import InputError
 
@@ -25,7 +26,19 @@ __all__ = ["plan"]
     type=click.Choice(["both", "features", "outcomes"]),
     help="What is secret; all three are compared if not given.",
 )
-@click.option("--signal-r2", type=float, default=0.3, show_default=True, help="Assumed true R².")
+@click.option(
+    "--feature-range",
+    type=(float, float),
+    metavar="LOWER UPPER",
+    help="Range of the features; 0 2 for genotypes. Bounds that fit are assumed if not given.",
+)
+@click.option("--feature-norm", type=float, help="Row norm of the features, in half-widths.")
+@click.option(
+    "--outcome-range", type=(float, float), metavar="LOWER UPPER", help="Range of the outcomes."
+)
+@click.option("--outcome-norm", type=float, help="Row norm of the outcomes, in half-widths.")
+@forecast_options
+@click.option("--intercept/--no-intercept", default=True, help="Fit an intercept.")
 @click.option(
     "--target-r2", type=float, help="Ask instead which epsilon reaches this R² (omit --epsilon)."
 )
@@ -37,18 +50,34 @@ def plan(
     epsilon: float | None,
     delta: float | None,
     protect: str | None,
+    feature_range: tuple[float, float] | None,
+    feature_norm: float | None,
+    outcome_range: tuple[float, float] | None,
+    outcome_norm: float | None,
     signal_r2: float,
+    outcome_sd: float | None,
+    feature_sd: float | None,
+    intercept: bool,
     target_r2: float | None,
     json_: bool,
 ) -> None:
     """Predict the accuracy of every way to protect and fit; reads no data, costs nothing."""
     from primo.planning import Signal, epsilon_for
     from primo.planning import plan as compare
+    from primo.planning.compare import with_deviations
 
     if (epsilon is None) == (target_r2 is None):
         raise InputError("give --epsilon, or --target-r2 to find the epsilon that reaches it")
-    shape: dict[str, Any] = {"n": rows, "d": features, "l": outcomes, "delta": delta}
-    signal = Signal(r2=signal_r2)
+    shape: dict[str, Any] = {
+        "n": rows,
+        "d": features,
+        "l": outcomes,
+        "delta": delta,
+        "feature_bounds": _bounds(feature_range, feature_norm),
+        "outcome_bounds": _bounds(outcome_range, outcome_norm),
+        "intercept": intercept,
+    }
+    signal = with_deviations(Signal(r2=signal_r2), outcome_sd=outcome_sd, feature_sd=feature_sd)
     if target_r2 is not None:
         protection = protect or "both"
         epsilon = epsilon_for(target_r2, protection=protection, signal=signal, **shape)
@@ -60,3 +89,10 @@ def plan(
         show_json(found.to_dict())
     else:
         click.echo(str(found))
+
+
+def _bounds(given: tuple[float, float] | None, norm: float | None) -> Bounds | None:
+    """Return the bounds of a block, None if nothing is said of it."""
+    if given is None:
+        return None if norm is None else Bounds(norm=norm)
+    return Bounds(lower=given[0], upper=given[1], norm=norm)

@@ -6,7 +6,7 @@ import getpass
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,13 @@ from primo.cli.output import say, show_json
 from primo.errors import InputError
 from primo.fitting import Account, Engine, Prepared
 from primo.ledger import open_ledger
-from primo.planning.compare import typical_sd
-from primo.planning.forecast import predict
-from primo.plans import CovarianceOrigin, Plan
+from primo.planning.assumptions import Signal
+from primo.planning.compare import typical_sd, with_deviations
+from primo.planning.forecast import Prediction, is_forecast, predict
+from primo.planning.knowledge import better_knowledge
+from primo.planning.law import Law, law_of
+from primo.planning.table import Better
+from primo.plans import Plan
 from primo.privacy.accounting import epsilon_spent
 from primo.publishing import begin, publish
 from primo.sources.paired import Unmatched
@@ -94,7 +98,7 @@ def preview(request: Request) -> None:
     """
     exact = not isinstance(request.opened.source, Unmatched)
     plan = request.prepared.plan
-    expected = _prediction(plan)
+    expected = _forecast(request)
     account = request.account()
     before, after = (None, None) if account is None else _books(account, plan)
     if request.options["json_"]:
@@ -114,9 +118,13 @@ def preview(request: Request) -> None:
                     "association": plan.association_sigma,
                     "outcome_moments": plan.outcome_sigma,
                 },
-                "predicted_r2": None if expected is None else expected.r2,
-                "no_privacy_r2": None if expected is None else expected.ols_r2,
-                "outcome_sd_that_fits": None if expected is None else typical_sd(plan),
+                "predicted_r2": None if expected is None else expected.chosen.r2,
+                "no_privacy_r2": None if expected is None else expected.chosen.no_privacy_r2,
+                "assumptions": None if expected is None else expected.law.words,
+                "assumed_outcome_sd": None if expected is None else expected.outcome_sd,
+                "better_knowledge": []
+                if expected is None
+                else [asdict(better) for better in expected.better],
                 "missing": plan.missing,
                 "ledger_epsilon_if_new": before,
                 "config": request.config,
@@ -138,15 +146,7 @@ def preview(request: Request) -> None:
         f"{plan.association_sigma:.4g}, outcome moments {plan.outcome_sigma:.4g}."
     )
     if expected is not None:
-        click.echo(
-            f"Predicted R²: {expected.r2:.3f} (without privacy {expected.ols_r2:.3f}), if the features "
-            "explain 30 % of the outcomes and the bounds fit; `primo plan` takes other assumptions."
-        )
-        click.echo(
-            "The bounds fit outcomes with a standard deviation of about "
-            f"{typical_sd(plan):.3g} (median, in their own units). If they spread less, tighter bounds "
-            "cost less noise; if more, rows are shortened."
-        )
+        _show_forecast(expected)
     if account is not None:
         click.echo(f"Ledger {account.ledger.where}: {after}")
     if not exact:
@@ -199,7 +199,7 @@ def resumed_options(ctx: click.Context, options: dict[str, Any]) -> tuple[dict[s
         payer = staging.charge
     settings = checked(ctx.command, kept, "the interrupted run")
     anew = {"out", "resume", "json_", "ledger", "ledger_key", "user", "threads", "workers"}
-    anew |= {"scheduler", "missing"}
+    anew |= {"scheduler", "missing", "signal_r2", "outcome_sd", "feature_sd"}
     for name in options:
         given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and name not in anew:
@@ -288,11 +288,54 @@ def _missing(request: Request) -> str:
     return f"{text} ({other})." if "missing" in request.options else f"{text}, as before."
 
 
-def _prediction(plan: Plan) -> Any:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Forecast:
+    """The predicted accuracy of the run at hand, what it assumes, and what would be better."""
+
+    chosen: Prediction
+    law: Law
+    outcome_sd: float
+    better: tuple[Better, ...]
+
+
+def _forecast(request: Request) -> _Forecast | None:
     """Forecast the accuracy, where the forecast covers the plan."""
-    if plan.sampled or plan.covariance_origin is not CovarianceOrigin.ROWS:
+    plan, options = request.prepared.plan, request.options
+    signal = with_deviations(
+        Signal(r2=options["signal_r2"]),
+        outcome_sd=options["outcome_sd"],
+        feature_sd=options["feature_sd"],
+    )
+    if not is_forecast(plan):
         return None
-    return predict(plan, association=plan.association)
+    chosen = predict(plan, association=plan.association, signal=signal)
+    return _Forecast(
+        chosen=chosen,
+        law=law_of(plan, signal),
+        outcome_sd=typical_sd(plan, signal=signal),
+        better=better_knowledge(
+            plan, association=plan.association, estimator="auto", signal=signal, than=chosen.r2
+        ),
+    )
+
+
+def _show_forecast(expected: _Forecast) -> None:
+    """Print the prediction, what it rests on, and what better bounds would bring."""
+    chosen = expected.chosen
+    click.echo(
+        f"Predicted R² on new rows: {chosen.r2:.3f} (without privacy {chosen.no_privacy_r2:.3f})."
+    )
+    click.echo("Assumed (--signal-r2, --outcome-sd and --feature-sd state other numbers):")
+    for words in expected.law.words:
+        click.echo(f"  - {words}")
+    click.echo(
+        f"  - the outcomes have a standard deviation of {expected.outcome_sd:.3g} (median, in their own "
+        "units)"
+    )
+    if expected.better:
+        click.echo("Better public knowledge, everything else unchanged: predicted R²")
+        for better in expected.better:
+            click.echo(f"  - {better}")
 
 
 def _books(account: Account, plan: Plan) -> tuple[float, str]:

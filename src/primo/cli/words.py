@@ -58,6 +58,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (r"signal=Signal\(r2=\.\.\.\)", "--signal-r2"),
     (r"to explain r2=", "to explain R² = "),
     (r"^r2=", "--signal-r2 "),
+    (r"^(outcome|feature)_sd=(?=\S+ must)", r"--\1-sd "),
     (r"^n=(?=\d+ is too few rows)", "--rows "),
     (r"use PrimoRegressor, or", "use PrimoRegressor of Python, or"),
     (r"missing=\.\.\.", "--na ..."),

@@ -18,7 +18,9 @@ from primo.bounds import Bounds, as_bounds
 from primo.errors import InputError
 from primo.planner import make_plan
 from primo.planning.assumptions import Signal, as_signal
-from primo.planning.forecast import Prediction, predict, predict_all
+from primo.planning.forecast import Prediction, predict_all, predict_ways
+from primo.planning.knowledge import better_knowledge
+from primo.planning.law import Law, law_of
 from primo.planning.table import MATTERS, PlanTable, Variant
 from primo.planning.theory import ASSOCIATIONS, Regime, associations_for, regime
 from primo.plans import CovarianceOrigin, Plan
@@ -33,6 +35,7 @@ __all__ = [
     "recommend_estimator",
     "typical_sd",
     "whole",
+    "with_deviations",
 ]
 
 #: What is compared unless told otherwise; "auto" stands for the one- and the two-sided filter.
@@ -51,6 +54,7 @@ def plan(
     outcome_bounds: Bounds | float | tuple[Any, Any] | None = None,
     signal: Signal | None = None,
     outcome_sd: float | None = None,
+    feature_sd: float | None = None,
     estimators: Sequence[str] = COMPARED,
     intercept: bool = True,
 ) -> PlanTable:
@@ -65,13 +69,12 @@ def plan(
     protection
         "both", "features" or "outcomes"; all three are compared if None.
     feature_bounds, outcome_bounds
-        Bounds as for the release. They fix the units of the noise scales only: predictions depend
-        on how well bounds fit, which is part of `signal`. A row norm of 1 if None.
+        Bounds as for the release. What they say of the columns is used: a centre and a scale are a
+        mean and a standard deviation, 0 to 2 are genotypes. If None, a row norm that fits.
     signal
-        What is assumed of the data.
-    outcome_sd
-        Typical standard deviation of an outcome, in its own units. With `outcome_bounds` it says how
-        well those bounds fit, in place of ``signal.outcome_spread``.
+        What is assumed of the data; what it states goes before what the bounds say.
+    outcome_sd, feature_sd
+        Typical standard deviations in the columns' own units: short for those of `signal`.
     estimators
         Which to compare.
     intercept
@@ -84,7 +87,7 @@ def plan(
     """
     if not isinstance(estimators, list | tuple) or not estimators:
         raise InputError(f'estimators={estimators!r} must be a list, for example ["auto", "ridge"]')
-    assumed = as_signal(signal)
+    assumed = with_deviations(as_signal(signal), outcome_sd=outcome_sd, feature_sd=feature_sd)
     protections = tuple(Protection) if protection is None else (Protection.parse(protection),)
     plans = [
         public_plan(
@@ -101,32 +104,40 @@ def plan(
         for kind in protections
     ]
     first = plans[0]
-    if outcome_sd is not None:
-        assumed = _with_outcome_sd(assumed, first, outcome_sd)
-    variants: list[Variant] = []
-    for made in plans:
-        wide = (
-            made.covariance_origin is CovarianceOrigin.ROW_SPACE
-        )  # projection is not offered there
-        for association in ("gauss",) if wide else associations_for(made.protection):
-            predictions = predict_all(
-                made, association=association, estimators=estimators, signal=assumed
-            )
-            found = _regime(made, association, assumed)
-            variants += [
-                _variant(made, association, name, found, prediction)
-                for name, prediction in zip(estimators, predictions, strict=True)
-            ]
-    return PlanTable(
+    law = law_of(first, assumed)
+    ways = [
+        (made, association)
+        for made in plans
+        for association in associations_for(made.protection)
+        # With more public features than rows, projection is not offered.
+        if association == "gauss" or made.covariance_origin is not CovarianceOrigin.ROW_SPACE
+    ]
+    predicted = predict_ways(ways, estimators=estimators, signal=assumed)
+    variants = [
+        _variant(made, association, name, _regime(made, association, law), prediction)
+        for (made, association), predictions in zip(ways, predicted, strict=True)
+        for name, prediction in zip(estimators, predictions, strict=True)
+    ]
+    table = PlanTable(
         n=first.n,
         d=first.d,
         l=first.l,
         epsilon=first.budget.epsilon,
         delta=first.budget.delta,
         signal=assumed,
+        assumptions=law.words,
         variants=tuple(variants),
         outcome_sd=None if outcome_bounds is None else typical_sd(first, signal=assumed),
     )
+    best = table.recommended
+    better = better_knowledge(
+        first,
+        association=best.association,
+        estimator=best.estimator,
+        signal=assumed,
+        than=best.predicted_r2,
+    )
+    return dataclasses.replace(table, better=better)
 
 
 def typical_sd(made: Plan, *, signal: Signal | None = None) -> float:
@@ -134,16 +145,22 @@ def typical_sd(made: Plan, *, signal: Signal | None = None) -> float:
 
     A forecast holds for outcomes that spread about so widely; the median over outcomes.
     """
-    typical = math.sqrt(as_signal(signal).outcome_share(made.l) / made.l) * made.outcomes.norm
-    return float(np.median(made.outcomes.scale)) * typical
+    law = law_of(made, as_signal(signal))
+    return float(np.median(made.outcomes.scale * law.outcomes.sd))
 
 
-def _with_outcome_sd(signal: Signal, made: Plan, outcome_sd: float) -> Signal:
-    if not is_number(outcome_sd) or not outcome_sd > 0:
-        raise InputError(f"outcome_sd={outcome_sd!r} must be a positive number")
-    # The spread is quadratic in the standard deviation, and at most 1: longer rows are cut.
-    ratio = outcome_sd / typical_sd(made, signal=dataclasses.replace(signal, outcome_spread=1.0))
-    return dataclasses.replace(signal, outcome_spread=min(1.0, ratio**2))
+def with_deviations(
+    signal: Signal, *, outcome_sd: float | None = None, feature_sd: float | None = None
+) -> Signal:
+    """Return the signal with standard deviations that were stated beside it."""
+    for block, sd in (("outcome", outcome_sd), ("feature", feature_sd)):
+        if sd is None:
+            continue
+        if not is_number(sd) or not 0 < sd < math.inf:
+            raise InputError(f"{block}_sd={sd!r} must be a positive number")
+        stated: dict[str, Any] = {f"{block}_sd": float(sd), f"{block}_spread": None}
+        signal = dataclasses.replace(signal, **stated)
+    return signal
 
 
 def public_plan(
@@ -204,7 +221,10 @@ def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
         or made.covariance_origin is not CovarianceOrigin.ROWS
     ):
         return "gauss"
-    scores = {name: predict(made, association=name, signal=signal).r2 for name in choices}
+    found = predict_ways(
+        [(made, name) for name in choices], estimators=("auto",), signal=as_signal(signal)
+    )
+    scores = {name: only.r2 for name, (only,) in zip(choices, found, strict=True)}
     return _simplest(scores, "gauss")
 
 
@@ -238,11 +258,12 @@ def _variant(
         regime=found,
         predicted_r2=prediction.r2,
         standard_error=prediction.standard_error,
-        ols_r2=prediction.ols_r2,
+        no_privacy_r2=prediction.no_privacy_r2,
     )
 
 
-def _regime(made: Plan, association: str, signal: Signal) -> Regime:
+def _regime(made: Plan, association: str, law: Law) -> Regime:
+    variance, energy = float(np.mean(law.outcomes.sd**2)), float(law.features.sd @ law.features.sd)
     return regime(
         n=made.n,
         d=made.d,
@@ -252,9 +273,7 @@ def _regime(made: Plan, association: str, signal: Signal) -> Regime:
         association=association,
         feature_norm=made.features.norm,
         outcome_bound=made.outcomes.norm / math.sqrt(made.l),
-        coefficient_norm=signal.coefficient_norm(
-            d=made.d, l=made.l, feature_norm=made.features.norm, outcome_norm=made.outcomes.norm
-        ),
+        coefficient_norm=math.sqrt(made.d * law.signal.r2 * variance / energy),
     )
 
 

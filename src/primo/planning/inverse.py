@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from primo.errors import InputError
 from primo.planning.assumptions import Signal, as_signal
 from primo.planning.compare import public_plan, whole
-from primo.planning.forecast import predict
+from primo.planning.forecast import predict_ways
 from primo.planning.theory import associations_for
 from primo.privacy.budget import is_number
 from primo.privacy.protection import Protection
@@ -35,13 +36,26 @@ def epsilon_for(
     association: str = "auto",
     estimator: str = "auto",
     signal: Signal | None = None,
+    feature_bounds: Any = None,
+    outcome_bounds: Any = None,
     intercept: bool = True,
 ) -> float:
     """Return the least epsilon, to 1 %, at which R² is predicted to reach the target.
 
-    The prediction is that of `primo.plan` under the same `signal`, with bounds that fit well.
+    The prediction is that of `primo.plan` with the same `signal` and bounds; if no bounds are given,
+    of bounds that fit well.
     """
-    target = _Target(target_r2, delta, protection, association, estimator, signal, intercept)
+    target = _Target(
+        target_r2,
+        delta,
+        protection,
+        association,
+        estimator,
+        signal,
+        feature_bounds,
+        outcome_bounds,
+        intercept,
+    )
     low, high = _EPSILONS
     if (top := target.r2(n=n, d=d, l=l, epsilon=high)) < target_r2:
         raise target.out_of_reach(
@@ -68,10 +82,22 @@ def outcomes_for(
     association: str = "auto",
     estimator: str = "auto",
     signal: Signal | None = None,
+    feature_bounds: Any = None,
+    outcome_bounds: Any = None,
     intercept: bool = True,
 ) -> int:
     """Return how many outcomes, to 1 %, one release can carry at the target R²."""
-    target = _Target(target_r2, delta, protection, association, estimator, signal, intercept)
+    target = _Target(
+        target_r2,
+        delta,
+        protection,
+        association,
+        estimator,
+        signal,
+        feature_bounds,
+        outcome_bounds,
+        intercept,
+    )
     if (top := target.r2(n=n, d=d, l=1, epsilon=epsilon)) < target_r2:
         raise target.out_of_reach(
             f"even one outcome is predicted to have {top:.3f}; more rows or a larger epsilon would "
@@ -93,10 +119,22 @@ def rows_for(
     association: str = "auto",
     estimator: str = "auto",
     signal: Signal | None = None,
+    feature_bounds: Any = None,
+    outcome_bounds: Any = None,
     intercept: bool = True,
 ) -> int:
     """Return how many rows, to 1 %, are needed for the target R²; delta follows n if None."""
-    target = _Target(target_r2, delta, protection, association, estimator, signal, intercept)
+    target = _Target(
+        target_r2,
+        delta,
+        protection,
+        association,
+        estimator,
+        signal,
+        feature_bounds,
+        outcome_bounds,
+        intercept,
+    )
     fewest = max(2, whole("d", d) + 1)  # below this least squares fits noise exactly
     if target.reached(n=fewest, d=d, l=l, epsilon=epsilon):
         return fewest
@@ -121,6 +159,8 @@ class _Target:
     association: str
     estimator: str
     signal: Signal | None
+    feature_bounds: Any
+    outcome_bounds: Any
     intercept: bool
 
     def __post_init__(self) -> None:
@@ -148,15 +188,19 @@ class _Target:
             epsilon=epsilon,
             delta=self.delta,
             protection=self.protection,
+            feature_bounds=self.feature_bounds,
+            outcome_bounds=self.outcome_bounds,
             intercept=self.intercept,
         )
         choices = associations_for(made.protection)
         if self.association != "auto":
             choices = (self.association,)
-        return max(
-            predict(made, association=name, estimator=self.estimator, signal=self.signal).r2
-            for name in choices
+        found = predict_ways(
+            [(made, name) for name in choices],
+            estimators=(self.estimator,),
+            signal=as_signal(self.signal),
         )
+        return max(only.r2 for (only,) in found)
 
 
 def _turning_point(holds: Callable[[int], bool], *, least: int, most: int) -> tuple[int, int]:

@@ -1,98 +1,125 @@
-"""Moments of cohorts that do not exist, drawn under a `Signal`, and their releases.
+"""Cohorts that do not exist, drawn under a `Law`, and their releases.
 
-The noise on A = XᵀX has no preferred direction, so A may be taken to be diagonal; outcomes that are not
-simulated are like those that are, so a sample of them stands for all, with the noise that all cause.
+The noise on XᵀX has no preferred direction, so features may be drawn in the basis in which they are
+uncorrelated. Outcomes that are not simulated are like those that are: a part of them stands for all,
+with the noise that all cause.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.estimate import NoisyMoments
-from primo.estimate.rowspace import rank_cutoff
+from primo.bounds import Clip
+from primo.estimate.rowspace import column_blocks, rank_cutoff, row_space
+from primo.fitted import coefficients
 from primo.mechanisms.projection import Projected, project_onto_features, shares_kept
-from primo.planning.assumptions import Signal
-from primo.plans import Plan
+from primo.planning.law import Law
+from primo.planning.rows import Sums, Truth, draw_truth, sum_rows, wishart_factor
+from primo.plans import CovarianceOrigin, Plan
 from primo.privacy.protection import Protection
+from primo.release import PublicFeatures, Release
 
-__all__ = ["Cohort", "draw", "expected_ols"]
+__all__ = ["Cohort", "Drawn", "draw"]
 
 Floats = NDArray[np.float64]
 
 BULK = 120  # eigenvalues that stand for the residual part of the spectrum of YᵀY
+WIDEST = 2**24  # numbers, in a simulated block of public features that outnumber the rows
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Cohort:
-    """Exact moments of one simulated cohort, in a basis in which XᵀX is diagonal."""
+    """Exact sums over the rows of one simulated cohort, and what the rows were drawn from."""
 
-    values: Floats  # (d,) XᵀX
-    association: Floats  # (d, m) XᵀY
-    outcome_moments: Floats  # (m, m) YᵀY or (m,)
-    signal_variance: float  # τ², of a coefficient
-    residual_variance: float  # s²
+    plan: Plan  # of the features and outcomes that are simulated, in scaled units
+    outcomes_in_all: int
+    truth: Truth
+    sums: Sums
     seed: tuple[int, int]
 
-    def least_squares(self) -> Floats:
-        """Return the coefficients without privacy."""
-        seen = self.values > 0
-        return np.where(seen, self.association.T / np.where(seen, self.values, 1.0), 0.0).T
+    def r2(self, release: Release, estimator: str) -> float:
+        """R², on new rows of the same kind, of the coefficients that a release gives."""
+        fitted = coefficients(release, estimator=estimator)
+        return self.truth.score(fitted.slopes, fitted.intercept)
 
-    def score(self, coefficients: Floats) -> float:
-        """R² of coefficients on this cohort, pooled over outcomes."""
-        gain = 2 * np.sum(coefficients * self.association)
-        gain -= np.sum(self.values[:, None] * coefficients**2)
-        moments = self.outcome_moments
-        return float(gain / (np.trace(moments) if moments.ndim == 2 else moments.sum()))
-
-    def release(self, plan: Plan, association: str) -> NoisyMoments:
+    def release(self, association: str) -> Release:
         """Add the plan's noise, and project if asked."""
-        d, m = self.association.shape
+        plan, sums = dataclasses.replace(self.plan, association=association), self.sums
+        wide = plan.covariance_origin is CovarianceOrigin.ROW_SPACE
         noise = [np.random.default_rng((*self.seed, 1 + block)) for block in range(3)]
-        covariance = np.diag(self.values) + _symmetric(noise[0], d, plan.covariance_sigma)
-        drawn = noise[1].standard_normal((m, d)).T * plan.association_sigma
-        outcome = self.outcome_moments
+        drawn = noise[1].standard_normal((plan.l, plan.width)).T * plan.association_sigma
+        if plan.intercept and not plan.protection.outcomes_private:
+            drawn[-1] = 0.0  # the sums of public outcomes are exact
+        outcome = sums.outcome_moments
         if plan.full_outcome_moments:
-            outcome = outcome + _symmetric(noise[2], m, plan.outcome_sigma)
+            outcome = outcome + _symmetric(noise[2], plan.l, plan.outcome_sigma)
         else:
-            outcome = np.diag(outcome) if outcome.ndim == 2 else outcome
-            outcome = outcome + noise[2].standard_normal(m) * plan.outcome_sigma
-        projected = self._projected(plan, association, drawn)
-        return NoisyMoments(
-            n=plan.n,
-            covariance=covariance,
-            association=projected.association,
+            outcome = np.diag(outcome) + noise[2].standard_normal(plan.l) * plan.outcome_sigma
+        return Release(
+            plan=plan,
+            feature_names=("",) * plan.d,
+            outcome_names=("",) * plan.l,
+            covariance=np.zeros((0, 0)) if wide else self._covariance(noise[0]),
+            association=self._association() + drawn,
             outcome_moments=outcome,
-            covariance_sigma=plan.covariance_sigma,
-            association_sigma=plan.association_sigma * projected.noise_left,
-            outcome_sigma=plan.outcome_sigma,
+            reproducible=True,
+            backend="simulated",
+            projected=None if association == "gauss" else self._projected(drawn),
+            public_features=self._public_features() if wide else None,
         )
 
-    def _projected(self, plan: Plan, association: str, noise: Floats) -> Projected:
-        m = noise.shape[1]
-        noisy = self.association + noise
-        if association == "gauss":
-            return Projected(association=noisy, noise_left=1.0)
+    def _association(self) -> Floats:
+        """Return the exact association, the constant last."""
+        whole = np.empty((self.plan.width, self.plan.l))
+        whole[: self.plan.d] = self.sums.association
+        whole[self.plan.d :] = self.plan.constant * self.sums.outcome_sums
+        return whole
+
+    def _covariance(self, rng: np.random.Generator | None) -> Floats:
+        """Return the covariance with the constant last, and its noise; n·c² needs none."""
+        plan = self.plan
+        whole = np.empty((plan.width, plan.width))
+        whole[: plan.d, : plan.d] = self.sums.covariance
+        if plan.intercept:
+            whole[-1, :-1] = whole[:-1, -1] = plan.constant * self.sums.feature_sums
+        if rng is not None:
+            whole += _symmetric(rng, plan.width, plan.covariance_sigma)
+        if plan.intercept:
+            whole[-1, -1] = plan.n * plan.constant**2
+        return whole
+
+    def _public_features(self) -> PublicFeatures:
+        """Return public features that outnumber the rows, as estimation sees them."""
+        plan = self.plan
+        means = self.sums.feature_sums / plan.n if plan.intercept else np.zeros(plan.d)
+        space = row_space(column_blocks(self.sums.rows - means), n=plan.n, width=plan.d)
+        return PublicFeatures(means=means, row_space=space)
+
+    def _projected(self, noise: Floats) -> Projected:
+        plan, exact = self.plan, self._association()
+        noisy = exact + noise
+        root, part = math.sqrt(plan.n), plan.l / self.outcomes_in_all
         if plan.protection is Protection.OUTCOMES:
-            radius = math.sqrt(plan.n * m / plan.l) * plan.outcomes.norm
-            kept = _shares_kept(self.values, np.einsum("ij,ij->i", noisy, noisy), radius)
-            return Projected(
-                association=kept[:, None] * noisy, noise_left=float(np.sqrt(np.mean(kept**2)))
-            )
-        radius = math.sqrt(plan.n) * plan.features.norm
-        if m == plan.l:
-            turned = project_onto_features(noisy.T, self.outcome_moments, radius=radius)
-            return Projected(association=turned.association.T, noise_left=turned.noise_left)
-        kept, left = self._kept_of_many(plan, radius)
-        return Projected(
-            association=kept[:, None] * self.association + left * noise, noise_left=left
-        )
+            radius = root * math.sqrt(part) * plan.outcomes.norm
+            return project_onto_features(noisy, self._covariance(None), radius=radius)
+        radius = root * plan.features.norm
+        d = plan.d
+        if part == 1:
+            moments = self.sums.outcome_moments
+            turned = project_onto_features(noisy[:d].T, moments, radius=radius)
+            found, left = turned.association.T, turned.noise_left
+        else:
+            kept, left = self._kept_of_many(radius)
+            middle = np.outer(self.sums.feature_sums, self.sums.outcome_sums) / plan.n
+            found = middle + kept[:, None] * (exact[:d] - middle) + left * noise[:d]
+        return Projected(association=np.vstack([found, noisy[d:]]), noise_left=left)
 
-    def _kept_of_many(self, plan: Plan, radius: float) -> tuple[Floats, float]:
+    def _kept_of_many(self, radius: float) -> tuple[Floats, float]:
         """GaussProj_Y for more outcomes than are simulated: factors of signal (d,) and of noise.
 
         With many outcomes YᵀY has one strong direction for each direction of the features (the rows
@@ -100,100 +127,71 @@ class Cohort:
         which a smaller one of the same shape is drawn. Where n < l, most directions are empty: there
         the projection removes all noise.
         """
-        d, l = len(self.values), plan.l
-        per_outcome = self.values * self.signal_variance + self.residual_variance
-        free = max(plan.n - int(np.count_nonzero(self.values)), 1)
-        strong = l * per_outcome + free * self.residual_variance
-        small, large = sorted((free, max(l - d, 1)))
+        plan, l = self.plan, self.outcomes_in_all
+        residual = float(np.mean(self.truth.residual**2))
+        values = plan.n * self.truth.values
+        values = np.where(np.arange(plan.d) < plan.d - plan.n, 0.0, values)  # at most n directions
+        per_outcome = values * float(np.mean(self.truth.slopes**2)) + residual
+        free = max(plan.n - int(np.count_nonzero(values)), 1)
+        strong = l * per_outcome + free * residual
+        small, large = sorted((free, max(l - plan.d, 1)))
         size = min(small, BULK)
         rng = np.random.default_rng((*self.seed, 9))
-        bulk = np.linalg.eigvalsh(_wishart(rng, size, large * size / small))
-        bulk *= self.residual_variance * small / size
-        noise_energy = d * plan.association_sigma**2
-        copies = np.append(np.ones(d), np.full(size, small / size))
-        energy = np.append(
-            self.values * l * per_outcome + noise_energy, np.full(size, noise_energy)
-        )
+        bulk = _wishart_values(rng, size, large * size / small) * residual * small / size
+        noise_energy = plan.d * plan.association_sigma**2
+        copies = np.append(np.ones(plan.d), np.full(size, small / size))
+        energy = np.append(values * l * per_outcome + noise_energy, np.full(size, noise_energy))
         kept = _shares_kept(np.append(strong, bulk), copies * energy, radius)
-        return kept[:d], float(np.sqrt(copies @ kept**2 / l))
+        return kept[: plan.d], float(np.sqrt(copies @ kept**2 / l))
 
 
-def _scales(plan: Plan, signal: Signal) -> tuple[Floats, float, float]:
-    """Return the eigenvalues of XᵀX, τ² and s² that the assumption implies under a plan."""
-    n, d = plan.n, plan.d
-    values = signal.spectrum(d)
-    values = np.where(np.arange(d) < d - n, 0.0, values)  # at most n directions
-    values *= n * signal.feature_spread * plan.features.norm**2 / values.sum()
-    variance = signal.outcome_share(plan.l) * plan.outcomes.norm**2 / plan.l
-    return values, signal.r2 * variance * n / values.sum(), (1 - signal.r2) * variance
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Drawn:
+    """Rows of a cohort, summed; they serve every plan with the same shape and bounds."""
+
+    truth: Truth
+    sums: Sums
+    seed: tuple[int, int]
+
+    def under(self, plan: Plan) -> Cohort:
+        """Return the cohort as a plan sees it."""
+        d, m = self.truth.slopes.shape
+        small = dataclasses.replace(
+            plan, d=d, l=m, features=_scaled(plan.features, d), outcomes=_scaled(plan.outcomes, m)
+        )
+        return Cohort(
+            plan=small,
+            outcomes_in_all=plan.l,
+            truth=self.truth,
+            sums=self.sums,
+            seed=self.seed,
+        )
 
 
-def expected_ols(plan: Plan, signal: Signal, m: int, *, seed: int) -> float:
-    """Return the expected R² of least squares for m outcomes, from many draws of its law."""
-    values, tau2, residual = _scales(plan, signal)
-    rng = np.random.default_rng(seed)
-    draws = max(8, 4000 // m)
-    scale = np.sqrt(values * tau2 + residual * (values > 0))[:, None]
-    scaled = _correlate(scale * rng.standard_normal((draws, plan.d, m)), signal)
-    explained = np.einsum("kij,kij->k", scaled, scaled)
-    left = residual * m * max(plan.n - int(np.count_nonzero(values)), 0)
-    return float(np.mean(explained / (explained + left)))
+def draw(plan: Plan, law: Law, m: int, *, seed: tuple[int, int]) -> Drawn:
+    """Draw the moments of m of the plan's outcomes under the assumptions.
+
+    The same seed gives the same rows and noise at every budget, so that budgets can be compared.
+    Cost: a few thousand rows, or ten for each feature, and their products.
+    """
+    wide, d = plan.covariance_origin is CovarianceOrigin.ROW_SPACE, plan.d
+    if wide and law.signal.eigenvalues is None:  # only their row space matters
+        d = min(d, max(plan.n + 1, min(3 * plan.n, WIDEST // plan.n)))
+    chosen = np.linspace(0, plan.l - 1, m).round().astype(np.intp)
+    truth = draw_truth(law, d, chosen, seed)
+    sums = sum_rows(law, truth, n=plan.n, l=plan.l, keep_rows=wide, seed=seed)
+    return Drawn(truth=truth, sums=sums, seed=seed)
 
 
-def draw(plan: Plan, signal: Signal, m: int, *, seed: tuple[int, int]) -> Cohort:
-    """Draw the moments of m of the plan's outcomes under the assumption."""
-    n, d = plan.n, plan.d
-    values, tau2, residual = _scales(plan, signal)
-    rng = np.random.default_rng((*seed, 0))
-    # Drawn outcome by outcome, so that fewer outcomes are a part of more.
-    drawn = rng.standard_normal((m, 2, d))
-    true, sampling = _correlate(drawn[:, 0].T, signal), _correlate(drawn[:, 1].T, signal)
-    root = np.sqrt(values)[:, None]
-    scaled = root * math.sqrt(tau2) * true + math.sqrt(residual) * sampling  # A^(1/2)W_ols
-    scaled *= values[:, None] > 0
-    free = max(n - int(np.count_nonzero(values)), 0)
-    left = np.random.default_rng((*seed, 8))
-    whole = plan.full_outcome_moments or (not plan.protection.outcomes_private and m == plan.l)
-    if whole or signal.outcome_correlation > 0:
-        factor = _wishart_factor(left, m, free)
-        rest = _correlate(factor.T, signal)
-        moments = scaled.T @ scaled + residual * (rest.T @ rest)
-        moments = moments if whole else np.diag(moments).copy()
-    else:
-        rest = left.chisquare(free, size=m) if free else np.zeros(m)
-        moments = np.einsum("ij,ij->j", scaled, scaled) + residual * rest
-    return Cohort(
-        values=values,
-        association=root * scaled,
-        outcome_moments=moments,
-        signal_variance=tau2,
-        residual_variance=residual,
-        seed=seed,
-    )
+def _scaled(clip: Clip, width: int) -> Clip:
+    """Return the bounds of columns that are in scaled units already."""
+    return Clip(centre=np.zeros(width), scale=np.ones(width), norm=clip.norm, box=False)
 
 
-def _correlate(rows: Floats, signal: Signal) -> Floats:
-    """Give independent outcomes (in columns) the assumed correlation."""
-    rho, m = signal.outcome_correlation, rows.shape[-1]
-    if rho == 0 or m == 1:
-        return rows
-    own = math.sqrt(1 - rho)
-    common = math.sqrt(1 - rho + m * rho) - own
-    return np.asarray(own * rows + common * rows.mean(axis=-1, keepdims=True))
-
-
-def _wishart_factor(rng: np.random.Generator, size: int, degrees: float) -> Floats:
-    """Return F, (size, k), such that FFᵀ is Wishart: Bartlett's triangle, or plain normals."""
-    if degrees < size:
-        return rng.standard_normal((size, int(degrees)))
-    factor = np.tril(rng.standard_normal((size, size)), -1)
-    factor[np.diag_indices(size)] = np.sqrt(rng.chisquare(degrees - np.arange(size)))
-    return factor
-
-
-def _wishart(rng: np.random.Generator, size: int, degrees: float) -> Floats:
-    factor = _wishart_factor(rng, size, degrees)
-    return np.asarray(factor @ factor.T)
+def _wishart_values(rng: np.random.Generator, size: int, degrees: float) -> Floats:
+    """Return the eigenvalues of a Wishart matrix; Bartlett's triangle, or plain normals."""
+    factor = wishart_factor(rng, size, degrees)
+    return np.asarray(np.linalg.eigvalsh(factor @ factor.T), dtype=np.float64)
 
 
 def _symmetric(rng: np.random.Generator, d: int, sigma: float) -> Floats:

@@ -11,7 +11,7 @@ from primo.planning.assumptions import Signal
 from primo.planning.theory import Regime
 from primo.privacy.protection import Protection
 
-__all__ = ["MATTERS", "PlanTable", "Variant"]
+__all__ = ["MATTERS", "Better", "PlanTable", "Variant"]
 
 #: A simpler way is preferred unless another is predicted to be better by more than this.
 MATTERS = 0.005
@@ -28,18 +28,31 @@ class Variant:
     association_sigma: float
     outcome_sigma: float
     regime: Regime
-    predicted_r2: float
+    predicted_r2: float  # on new rows
     standard_error: float  # of predicted_r2, from the finite simulation
-    ols_r2: float  # of least squares without any privacy
+    no_privacy_r2: float  # of the best fit without any privacy, on new rows
 
     @property
     def lost(self) -> float:
         """Share of the outcomes' variance that privacy costs: excess error over the variance."""
-        return self.ols_r2 - self.predicted_r2
+        return self.no_privacy_r2 - self.predicted_r2
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words."""
         return asdict(self) | {"protection": str(self.protection), "lost": self.lost}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Better:
+    """What public knowledge that the bounds do not use would bring."""
+
+    knowledge: str
+    predicted_r2: float
+    instead_of: float
+
+    def __str__(self) -> str:
+        """Return a line to read."""
+        return f"{self.predicted_r2:.3f} instead of {self.instead_of:.3f} with {self.knowledge}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +65,9 @@ class PlanTable:
     epsilon: float
     delta: float
     signal: Signal
+    assumptions: tuple[str, ...]  # all of them, in words
     variants: tuple[Variant, ...]  # the strongest protection first
+    better: tuple[Better, ...] = ()  # than the recommended one, with better public knowledge
     outcome_sd: float | None = None  # what the assumption means in the units of the outcome bounds
 
     @property
@@ -95,6 +110,8 @@ class PlanTable:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "signal": asdict(self.signal),
+            "assumptions": list(self.assumptions),
+            "better_knowledge": [asdict(b) for b in self.better],
             "variants": [v.to_dict() for v in self.variants],
             "recommended": self.recommended.to_dict(),
         }
@@ -104,26 +121,25 @@ class PlanTable:
         return "\n".join((*self._head(), "", *self._table(), "", *self._advice(), *self._theory()))
 
     def _head(self) -> list[str]:
-        signal = self.signal
         return [
             f"Plan for {_count(self.n, 'row')}, {_count(self.d, 'feature')}, "
             f"{_count(self.l, 'outcome')}; "
             f"epsilon {self.epsilon:g}, delta {self.delta:.3g}. No data was read.",
             *_wrap(
-                f"Assumed: the features explain {signal.r2:.0%} of the outcomes' variance; a typical "
-                f"row of features has {signal.feature_spread:.0%} of the squared length its bound "
-                f"allows, a row of outcomes {signal.outcome_share(self.l):.0%}. If that is not so, "
-                "the prediction is not either: state your own with signal=Signal(...)."
-                + self._in_units()
+                f"Assumed: {'; '.join(self.assumptions)}. If that is not so, the prediction is not "
+                "either: state your own with signal=Signal(...), or by --signal-r2, --outcome-sd and "
+                "--feature-sd." + self._in_units()
             ),
         ]
 
     def _in_units(self) -> str:
         if self.outcome_sd is None:
-            return " Tight bounds are assumed; give yours, and outcome_sd=, to see what they cost."
+            return (
+                " Bounds that fit are assumed; give yours, and outcome_sd=, to see what they cost."
+            )
         return (
-            f" With these outcome bounds that is a typical standard deviation of {self.outcome_sd:.3g} "
-            "in the outcomes' own units; if yours is another, pass outcome_sd=."
+            f" For the outcomes that is a standard deviation of {self.outcome_sd:.3g} (median) in their "
+            "own units; if yours is another, pass outcome_sd=."
         )
 
     def _table(self) -> list[str]:
@@ -139,12 +155,13 @@ class PlanTable:
             score = f"{v.predicted_r2:.3f} ± {2 * v.standard_error:.3f}"
             lines.append(
                 f"{mark} {v.protection:<16}{v.association:<13}{v.estimator:<11}{score:<18}"
-                f"{v.ols_r2:<12.3f}{sigma:<12}{v.association_sigma:<10.3g}".rstrip()
+                f"{v.no_privacy_r2:<12.3f}{sigma:<12}{v.association_sigma:<10.3g}".rstrip()
             )
         lines += _wrap(
-            "R²: the share of the variance of all outcomes together that the fit explains, 1 at "
-            "best, 0 for predicting the mean, below 0 for worse than that; ± is the precision of "
-            "this simulation. * marks the best way to protect what is secret."
+            "R²: the share of the variance of all outcomes together that the fit explains on new rows, "
+            "1 at best, 0 for predicting the mean, below 0 for worse than that; ± is the precision of "
+            "this simulation. No privacy: a ridge with the best penalty. * marks the best way to "
+            "protect what is secret."
         )
         return lines
 
@@ -155,7 +172,7 @@ class PlanTable:
             f"association={chosen.association!r}, estimator={chosen.estimator!r}: predicted R² "
             f"{chosen.predicted_r2:.3f}; privacy costs {chosen.lost:.3f}."
         )
-        if chosen.predicted_r2 < 0.1 * chosen.ols_r2:
+        if chosen.predicted_r2 < 0.1 * chosen.no_privacy_r2:
             text += " Little is left of the signal: more rows, fewer outcomes or a larger epsilon."
         for protection in self.protections[1:]:
             other = self.best(protection)
@@ -165,7 +182,11 @@ class PlanTable:
                     f" If the {public} are public anyway, protection={str(protection)!r} gives "
                     f"{other.predicted_r2:.3f}."
                 )
-        return _wrap(text)
+        lines = _wrap(text)
+        if self.better:
+            lines += ["", "  Better public knowledge, everything else unchanged: predicted R²"]
+            lines += [line for better in self.better for line in _wrap(f"- {better}.")]
+        return lines
 
     def _theory(self) -> list[str]:
         lines = [

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
-from primo.bounds import Bounds, Clip
-from primo.errors import InputError, WeakGuaranteeWarning
-from primo.planner import extension_plan, make_plan
-from primo.planning.assumptions import Signal
-from primo.planning.forecast import Prediction, predict
+from primo.errors import InputError
+from primo.planning.assumptions import Signal, as_signal
+from primo.planning.forecast import Prediction, predict_ways
+from primo.planning.knowledge import TOO_LARGE, better_knowledge, replanned
+from primo.planning.law import law_of
+from primo.planning.table import Better
 from primo.plans import CovarianceOrigin, Plan
 
 __all__ = ["Outlook", "outlook_of", "plan_at"]
@@ -17,17 +17,19 @@ __all__ = ["Outlook", "outlook_of", "plan_at"]
 #: Budgets on the trade-off curve, beside the chosen one.
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0)
 COARSE = (0.1, 0.5, 2.0, 5.0, 20.0)
-LARGE, TOO_LARGE = 300, 700  # directions; a forecast costs their cube
+LARGE = 300  # directions; a forecast costs their cube
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
     """Predictions under a stated assumption; no number in it depends on data."""
 
-    signal: Signal
+    signal: Signal  # with the shares of the squared bounds that it implies
+    assumptions: tuple[str, ...]  # all of them, in words
     chosen: Prediction
     chosen_epsilon: float
     curve: tuple[tuple[float, Prediction], ...]  # ascending budgets, the chosen one among them
+    better: tuple[Better, ...]  # what better public knowledge would have brought
 
 
 def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:
@@ -44,48 +46,36 @@ def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:
         return "a covariance of a reference panel is not forecast"
     if directions > TOO_LARGE:
         return f"a forecast for {directions} directions takes minutes; primo.plan makes it"
-    assumed = signal or Signal()
+    assumed = as_signal(signal)
+    law = law_of(plan, assumed)
     epsilons = {*(EPSILONS if directions <= LARGE else COARSE), plan.budget.epsilon}
-    curve = []
+    plans = {}
     for epsilon in sorted(epsilons):
         try:
-            made = plan if epsilon == plan.budget.epsilon else plan_at(plan, epsilon)
+            plans[epsilon] = plan if epsilon == plan.budget.epsilon else plan_at(plan, epsilon)
         except InputError:  # a budget at which these numbers do not fit the integers
             continue
-        curve.append((epsilon, predict(made, association=plan.association, signal=assumed)))
+    found = predict_ways(
+        [(made, plan.association) for made in plans.values()], estimators=("auto",), signal=assumed
+    )
+    curve = {epsilon: only for epsilon, (only,) in zip(plans, found, strict=True)}
+    chosen = curve[plan.budget.epsilon]
     return Outlook(
-        signal=assumed,
-        chosen=dict(curve)[plan.budget.epsilon],
+        signal=law.spreads(),
+        assumptions=law.words,
+        chosen=chosen,
         chosen_epsilon=plan.budget.epsilon,
-        curve=tuple(curve),
+        curve=tuple(curve.items()),
+        better=better_knowledge(
+            plan,
+            association=plan.association,
+            estimator="auto",
+            signal=assumed,
+            than=chosen.r2,
+        ),
     )
 
 
 def plan_at(plan: Plan, epsilon: float) -> Plan:
     """Return the plan of the same release at another epsilon."""
-    delta, outcomes = plan.budget.delta, _bounds(plan.outcomes)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", WeakGuaranteeWarning)  # said when the release was planned
-        if plan.earlier_mu:  # the covariance is paid for already
-            return extension_plan(
-                plan, l=plan.l, epsilon=epsilon, delta=delta, outcome_bounds=outcomes
-            )
-        return make_plan(
-            n=plan.n,
-            d=plan.d,
-            l=plan.l,
-            epsilon=epsilon,
-            delta=delta,
-            protection=plan.protection,
-            feature_bounds=_bounds(plan.features),
-            outcome_bounds=outcomes,
-            intercept=plan.intercept,
-            split=plan.split if plan.covariance_noisy else None,
-            outcome_moments="full" if plan.full_outcome_moments else "diagonal",
-            association=plan.association,
-        )
-
-
-def _bounds(clip: Clip) -> Bounds:
-    """Return bounds with the same norm; a forecast depends on nothing else in them."""
-    return Bounds(norm=clip.norm)
+    return replanned(plan, epsilon=epsilon)

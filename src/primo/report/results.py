@@ -189,7 +189,7 @@ def _assumed(release: Release, signal: Signal) -> list[tuple[str, str]]:
         rank = f"{number(effective)} of {thousands(plan.d)}"
     return [
         ("Variance that features explain", number(signal.r2)),
-        ("Row of features: mean square over bound²", number(signal.feature_spread)),
+        ("Row of features: mean square over bound²", number(signal.feature_share())),
         ("Row of outcomes: mean square over bound²", number(signal.outcome_share(plan.l))),
         ("Effective directions of the features", rank),
         ("Correlation between outcomes", number(signal.outcome_correlation)),
