@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from experiments.data import SHARED
 from experiments.recovery import __doc__ as description
 from experiments.recovery.figure import draw
 from experiments.recovery.page import generated, write
@@ -19,6 +20,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.write and (options.quick or options.simulated):
         parser.error("the page holds the full run on real people: --write goes alone")
+    if options.write and not SHARED.is_dir():
+        parser.error(f"the page holds real people, whose genotypes are expected in {SHARED}")
     findings = run(QUICK if options.quick else FULL, simulated=options.simulated)
     if options.write:
         write(findings)

@@ -1,10 +1,9 @@
 """Recovery by the best estimate: what noise of a known scale leaves of everybody's genotypes.
 
-Genotypes are a few numbers with known frequencies and the noise is Gaussian with published scales, so
-the attacker need not look for a solution: the posterior says how likely each genotype of each
-person is. It is taken in two steps, the first linear over all people, the second by person. Where the
-noise is large, as in releases, the first step loses nothing that iterating (expectation propagation)
-would find; see docs/recovery.md.
+Genotypes are whole numbers with known frequencies and correlations, and the noise is Gaussian with
+published scales, so the attacker need not look for a solution: the posterior says how likely each
+genotype of each person is. It is taken in two steps, the first linear over all people and variants,
+the second by genotype.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from experiments.membership.people import People
 from experiments.membership.releases import View
+from experiments.recovery.measure import frequencies
 from primo.plans import Plan
 from primo.release import Release
 
@@ -30,29 +30,33 @@ Vector = NDArray[np.float64]
 #: The three genotypes, as copies of the counted allele.
 CODES = np.arange(3.0)
 
+#: Weight of the diagonal in the panel's covariance, which a panel of finite size needs.
+_SHRINKAGE = 0.05
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Beliefs:
-    """What an attacker believes of n people at one variant."""
+    """What an attacker believes of n people at d variants."""
 
-    chances: Matrix  # (n, 3)
+    chances: NDArray[np.float64]  # (n, d, 3)
 
     @property
-    def means(self) -> Vector:
+    def means(self) -> Matrix:
         """Expected genotypes, for correlations and for recognising people."""
         return np.asarray(self.chances @ CODES)
 
     @property
-    def guesses(self) -> Vector:
+    def guesses(self) -> Matrix:
         """The most likely genotypes."""
-        return CODES[self.chances.argmax(axis=1)]
+        return np.asarray(CODES[self.chances.argmax(axis=2)])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Posterior:
-    """Beliefs from values = rows·x + N(0, I), for any number of variants with the same rows.
+    """Beliefs from values = rows·X + noise, for the genotypes X (n, d) of n people at d variants.
 
-    Cost: one n×n eigendecomposition, then O(n·(n + rows)) a variant.
+    Noise is standard normal and independent over equations and variants.
+    Cost: one n×n and one d×d eigendecomposition, and products of their size.
     """
 
     rows: Matrix  # (equations, n) in units of the noise
@@ -65,30 +69,28 @@ class Posterior:
         values, vectors = np.linalg.eigh(rows.T @ rows)
         return cls(rows=rows, values=np.maximum(values, 0.0), vectors=vectors)
 
-    def beliefs(self, seen: Vector, frequencies: Vector, codes: Vector = CODES) -> Beliefs:
-        """Return beliefs after seeing the values (equations,), given the three genotypes' frequencies.
+    def beliefs(self, seen: Matrix, panel: Matrix) -> Beliefs:
+        """Return beliefs after seeing the values (equations, d), given a public panel (rows, d).
 
-        `codes` are the three values that x can have. For the linear step x has the mean and variance
-        of the frequencies. What that step says of person i without i's own prior, a Gaussian of
-        precision `evidence`, is then weighed against the frequencies.
+        For the linear step people are independent draws with the panel's means and covariance. What
+        that step says of one genotype beyond its own prior, a Gaussian of precision `evidence`, is then
+        weighed against the frequencies of the three genotypes.
         """
-        mean = float(frequencies @ codes)
-        away = codes - mean
-        precision = 1 / float(frequencies @ away**2)
-        shrunk = 1 / (self.values + precision)
-        push = self.rows.T @ (seen - self._sums * mean)
-        shift = self.vectors @ (shrunk * (self.vectors.T @ push))
-        variance = self._squares @ shrunk
-        evidence = np.maximum(1 / variance - precision, 0.0)
+        means = panel.mean(axis=0)
+        covariance = np.atleast_2d(np.cov(panel, rowvar=False))
+        own = np.diag(covariance)
+        values, turn = np.linalg.eigh((1 - _SHRINKAGE) * covariance + _SHRINKAGE * np.diag(own))
+        shrunk = 1 / (self.values[:, None] + 1 / values)
+        push = self.rows.T @ (seen - np.outer(self.rows.sum(axis=1), means))
+        shift = self.vectors @ (shrunk * (self.vectors.T @ push @ turn)) @ turn.T
+        variance = self._squares @ shrunk @ (turn**2).T
+        evidence = np.maximum(1 / variance - 1 / own, 0.0)
         weighted = shift / variance  # the evidence times where it points to, about the mean
-        logs = np.log(frequencies) + np.outer(weighted, away) - np.outer(evidence, away**2) / 2
-        logs -= logs.max(axis=1, keepdims=True)
-        chances = np.exp(logs)
-        return Beliefs(chances=chances / chances.sum(axis=1, keepdims=True))
-
-    @cached_property
-    def _sums(self) -> Vector:
-        return np.asarray(self.rows.sum(axis=1))
+        away = CODES - means[:, None]  # (d, 3)
+        logs = np.log([frequencies(variant) for variant in panel.T])
+        logs = logs + weighted[:, :, None] * away - evidence[:, :, None] * away**2 / 2
+        chances = np.exp(logs - logs.max(axis=2, keepdims=True))
+        return Beliefs(chances=chances / chances.sum(axis=2, keepdims=True))
 
     @cached_property
     def _squares(self) -> Matrix:
@@ -103,42 +105,35 @@ class ReleaseAttack:
     holds the sum of genotypes, beside the constant feature. Outcomes count as the plan clips them.
     """
 
-    plan: Plan
+    plan: Plan  # whose bounds of the features have no scale
     posterior: Posterior
 
     @classmethod
     def of(cls, members: People, plan: Plan) -> Self:
         """Prepare for releases of these members under a plan; only their outcomes are looked at."""
-        blind = People(
-            features=np.tile(plan.features.centre, (len(members), 1)), outcomes=members.outcomes
-        )
-        outcomes = View.of(blind, plan).y
+        assert (plan.features.scale == 1).all()
+        blind = np.tile(plan.features.centre, (len(members), 1))
+        outcomes = View.of(People(features=blind, outcomes=members.outcomes), plan).y
         assert outcomes is not None
         rows = [outcomes.T / plan.association_sigma]
         if plan.intercept:
-            rows.append(np.full((1, len(members)), plan.constant / _off_diagonal(plan)))
+            rows.append(np.full((1, len(members)), plan.constant / _beside_diagonal(plan)))
         return cls(plan=plan, posterior=Posterior.of(np.vstack(rows)))
 
-    def beliefs(self, release: Release, variant: int, frequencies: Vector) -> Beliefs:
-        """Return beliefs about one variant, given the frequencies of its genotypes in the panel."""
-        clip = self.plan.features
-        codes = (CODES - clip.centre[variant]) / clip.scale[variant]
-        return self.posterior.beliefs(self._seen(release, variant), frequencies, codes)
+    def beliefs(self, release: Release, panel: Matrix) -> Beliefs:
+        """Return beliefs about all variants, given a public panel of people."""
+        return self.posterior.beliefs(self.values(release), panel)
 
-    def equations(self, release: Release, variant: int) -> tuple[Matrix, Vector]:
-        """Return rows and values, in units of the noise, for the genotypes 0, 1, 2 of a variant."""
-        clip = self.plan.features
-        rows = self.posterior.rows / clip.scale[variant]
-        return rows, self._seen(release, variant) + rows.sum(axis=1) * clip.centre[variant]
-
-    def _seen(self, release: Release, variant: int) -> Vector:
-        """Return what the release shows of a variant, in units of the noise."""
-        seen = release.association[variant] / self.plan.association_sigma
-        if self.plan.intercept:
-            seen = np.append(seen, release.covariance[-1, variant] / _off_diagonal(self.plan))
-        return np.asarray(seen)
+    def values(self, release: Release) -> Matrix:
+        """Return what is seen of rows·genotypes, (equations, d), in units of the noise."""
+        plan = self.plan
+        seen = release.association[: plan.d].T / plan.association_sigma
+        if plan.intercept:
+            sums = release.covariance[-1, : plan.d] / _beside_diagonal(plan)
+            seen = np.vstack([seen, sums])
+        return np.asarray(seen + np.outer(self.posterior.rows.sum(axis=1), plan.features.centre))
 
 
-def _off_diagonal(plan: Plan) -> float:
+def _beside_diagonal(plan: Plan) -> float:
     """Noise beside the diagonal of the covariance has half the variance."""
     return plan.covariance_sigma / math.sqrt(2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
@@ -61,30 +63,23 @@ def nearest(rows: Matrix, values: Vector) -> Vector:
 
 
 def _solve(known: Equations, rows: Matrix, *, cost: Vector, upper: float) -> Vector:
-    """Minimise the cost over 0 ≤ z ≤ upper and |rows·z - values| ≤ slack."""
-    loose = known.slack > 0
-    width = rows.shape[1]
-    exact_rows, exact = rows[~loose], known.values[~loose]
+    """Minimise the cost over 0 ≤ z ≤ upper and |rows·z - values| ≤ slack; what is left over is e."""
+    width, loose = rows.shape[1], known.slack > 0
+    coefficients = np.hstack([rows, np.eye(len(rows))[:, loose]])
     for wider in _WIDER:
-        slack = wider * known.slack[loose]
         found = linprog(
-            cost,
-            A_eq=exact_rows if len(exact) else None,
-            b_eq=exact if len(exact) else None,
-            A_ub=np.vstack([rows[loose], -rows[loose]]) if loose.any() else None,
-            b_ub=np.concatenate([known.values[loose] + slack, slack - known.values[loose]])
-            if loose.any()
-            else None,
-            bounds=[(0.0, upper)] * width,
+            np.pad(cost, (0, loose.sum())),
+            A_eq=coefficients,
+            b_eq=known.values,
+            bounds=[(0.0, upper)] * width + [(-e, e) for e in wider * known.slack[loose]],
             method="highs",
         )
         if found.x is not None or not loose.any():
             break
-    return _checked(found)
+    return _checked(found)[:width]
 
 
-def _checked(found: object) -> Vector:
-    x: Vector | None = getattr(found, "x", None)
-    if x is None:
-        raise ArithmeticError(f"no solution: {getattr(found, 'message', found)}")
-    return np.asarray(x)
+def _checked(found: Any) -> Vector:
+    if found.x is None:
+        raise ArithmeticError(f"the linear program was not solved: {found.message}")
+    return np.asarray(found.x)

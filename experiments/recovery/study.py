@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 import primo
 from experiments.membership.people import Genotypes, People, Split, human_genotypes, pruned, split
@@ -16,10 +15,9 @@ from experiments.recovery.estimates import Beliefs, Posterior, ReleaseAttack
 from experiments.recovery.measure import Success
 from experiments.recovery.programs import feasible, likeliest, nearest
 from experiments.recovery.summaries import Equations, equations, summarise
-from experiments.recovery.tally import Attack, Tally, estimating, solving
+from experiments.recovery.tally import Tally
 from primo.planner import make_plan
 from primo.plans import Plan
-from primo.release import Release
 
 __all__ = [
     "EXPOSED",
@@ -33,8 +31,6 @@ __all__ = [
     "run",
 ]
 
-Vector = NDArray[np.float64]
-
 #: How a release of one single variant is called: all the budget is spent on it.
 EXPOSED = "single variant"
 
@@ -46,12 +42,12 @@ _EXACT = 1e-3
 class Settings:
     """How much is computed."""
 
-    n: int = 300  # people
+    n: int = 200  # people
     d: int = 50  # variants
     many: int = 300  # variants by which people are recognised, where that is quick
     ratios: tuple[float, ...] = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2)
-    digits: tuple[int, ...] = (4, 3, 2)
-    rounded_ratios: tuple[float, ...] = (0.5, 0.85, 1.2)
+    digits: tuple[int, ...] = (4, 3, 2, 1)
+    rounded_ratios: tuple[float, ...] = (0.5, 0.85)
     epsilons: tuple[float, ...] = (0.5, 1.0, 3.0, 5.0, 10.0)
     protections: tuple[str, ...] = ("features", "both")
     release_ratios: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, 0.7, 0.85, 1.0, 1.2, 5.0)
@@ -63,7 +59,7 @@ class Settings:
 
 FULL = Settings()
 QUICK = Settings(
-    n=120,
+    n=100,
     d=20,
     many=60,
     ratios=(0.1, 0.5, 0.85, 1.2),
@@ -166,15 +162,17 @@ def _exact(genotypes: Genotypes, settings: Settings) -> Iterator[Found]:
     for place, ratio in enumerate(settings.ratios):
         study = draw_study(genotypes, settings, ratio, 1000 + place)
         known = _known(study)
-        for name, attack in (
-            ("program", solving(known, feasible)),
-            ("likeliest", solving(known, likeliest)),
-            ("estimate", _exact_estimate(study, known)),
-        ):
-            yield _found(settings, [(study, attack)], attack=name, ratio=ratio)
-        study = draw_study(genotypes, settings, ratio, 1500 + place, d=settings.many)
-        attack = _exact_estimate(study, _known(study))
-        yield _found(settings, [(study, attack)], attack="estimate", ratio=ratio)
+        for name, solve in (("program", feasible), ("likeliest", likeliest)):
+            tally = Tally()
+            tally.solved(study, np.column_stack([solve(one) for one in known]))
+            yield _found(settings, tally, attack=name, ratio=ratio, d=settings.d)
+        for d in (settings.d, settings.many):
+            if d != settings.d:
+                study = draw_study(genotypes, settings, ratio, 1500 + place, d=d)
+                known = _known(study)
+            tally = Tally()
+            tally.believed(study, _exact_beliefs(study, known))
+            yield _found(settings, tally, attack="estimate", ratio=ratio, d=d)
 
 
 def _rounded(genotypes: Genotypes, settings: Settings) -> Iterator[Found]:
@@ -182,9 +180,10 @@ def _rounded(genotypes: Genotypes, settings: Settings) -> Iterator[Found]:
     for place, ratio in enumerate(settings.rounded_ratios):
         study = draw_study(genotypes, settings, ratio, 2000 + place)
         for digits in settings.digits:
-            attack = solving(_known(study, digits), likeliest)
+            tally = Tally()
+            tally.solved(study, np.column_stack([likeliest(o) for o in _known(study, digits)]))
             yield _found(
-                settings, [(study, attack)], attack="likeliest", ratio=ratio, digits=digits
+                settings, tally, attack="likeliest", ratio=ratio, d=settings.d, digits=digits
             )
 
 
@@ -196,17 +195,20 @@ def _released(genotypes: Genotypes, settings: Settings) -> Iterator[Found]:
                 draw_study(genotypes, settings, ratio, 3000 + i, d=d) for i in range(repeats)
             ]
             for protection, epsilon in product(settings.protections, settings.epsilons):
-                tries: list[tuple[Split, Attack]] = []
-                for i, study in enumerate(studies):
-                    plan = plan_for(study, epsilon, protection)
+                plans = [plan_for(study, epsilon, protection) for study in studies]
+                estimates, programs = Tally(plans[0].mu), Tally(plans[0].mu)
+                for i, (study, plan) in enumerate(zip(studies, plans, strict=True)):
                     seen = publish(study.members, plan, _noise_seed(epsilon, protection, d + i))
                     attack = ReleaseAttack.of(study.members, plan)
-                    tries.append((study, _release_estimate(study, attack, seen)))
+                    estimates.believed(study, attack.beliefs(seen, study.panel.features))
                     if i == 0 and d == settings.d and ratio == settings.shown:
                         # Slow and no better: on one study, to have tried it.
-                        program = [(study, _release_program(attack, seen))]
-                        yield _found(settings, program, plan, attack="nearest", ratio=ratio)
-                yield _found(settings, tries, plan, attack="estimate", ratio=ratio)
+                        rows, values = attack.posterior.rows, attack.values(seen)
+                        programs.solved(
+                            study, np.column_stack([nearest(rows, one) for one in values.T])
+                        )
+                        yield _found(settings, programs, plan, attack="nearest", ratio=ratio, d=d)
+                yield _found(settings, estimates, plans[0], attack="estimate", ratio=ratio, d=d)
 
 
 def _exposed(genotypes: Genotypes, settings: Settings) -> Iterator[Found]:
@@ -214,31 +216,32 @@ def _exposed(genotypes: Genotypes, settings: Settings) -> Iterator[Found]:
     ratio = max(settings.release_ratios)
     studies = [draw_study(genotypes, settings, ratio, 4000 + i) for i in range(settings.repeats)]
     for protection, epsilon in product(settings.protections, settings.epsilons):
-        tries = []
-        for i, study in enumerate(studies):
-            plan = plan_for(study, epsilon, protection, single=True)
-            first = _noise_seed(epsilon, protection, 1000 * (i + 1))
-            tries.append((study, _single_estimate(study, plan, first)))
-        yield _found(settings, tries, plan, attack=EXPOSED, ratio=ratio)
+        plans = [plan_for(study, epsilon, protection, single=True) for study in studies]
+        tally = Tally(plans[0].mu)
+        for i, (study, plan) in enumerate(zip(studies, plans, strict=True)):
+            attack = ReleaseAttack.of(study.members, plan)
+            for variant in range(settings.d):
+                alone = _only(study, variant)
+                noise = _noise_seed(epsilon, protection, 1000 * (i + 1) + variant)
+                seen = publish(alone.members, plan, noise)
+                tally.believed(alone, attack.beliefs(seen, alone.panel.features))
+        yield _found(settings, tally, plans[0], attack=EXPOSED, ratio=ratio, d=1)
 
 
 def _found(
     settings: Settings,
-    tries: Sequence[tuple[Split, Attack]],
+    tally: Tally,
     plan: Plan | None = None,
     *,
     attack: str,
     ratio: float,
+    d: int,
     digits: int | None = None,
 ) -> Found:
-    """Carry attacks out and pool what they found."""
-    tally = Tally(None if plan is None else plan.mu)
-    for study, tried in tries:
-        tally.add_all(study, tried)
     return Found(
         attack=attack,
         ratio=ratio,
-        d=tries[0][0].members.features.shape[1],
+        d=d,
         digits=digits,
         epsilon=None if plan is None else plan.budget.epsilon,
         protection=None if plan is None else plan.protection.value,
@@ -256,37 +259,21 @@ def _known(study: Split, digits: int | None = None) -> list[Equations]:
     ]
 
 
-def _exact_estimate(study: Split, known: Sequence[Equations]) -> Attack:
+def _exact_beliefs(study: Split, known: Sequence[Equations]) -> Beliefs:
     posterior = Posterior.of(known[0].rows / _EXACT)  # the rows are the same for all variants
-
-    def beliefs(variant: int, shares: Vector) -> Beliefs:
-        return posterior.beliefs(known[variant].values / _EXACT, shares)
-
-    return estimating(study, beliefs)
+    values = np.column_stack([one.values for one in known])
+    return posterior.beliefs(values / _EXACT, study.panel.features)
 
 
-def _release_estimate(study: Split, attack: ReleaseAttack, seen: Release) -> Attack:
-    return estimating(study, lambda variant, shares: attack.beliefs(seen, variant, shares))
+def _only(study: Split, variant: int) -> Split:
+    """Return a study of one variant."""
 
+    def narrow(people: People) -> People:
+        return People(features=people.features[:, [variant]], outcomes=people.outcomes)
 
-def _release_program(attack: ReleaseAttack, seen: Release) -> Attack:
-    def solved(variant: int) -> tuple[Vector, Vector]:
-        solution = nearest(*attack.equations(seen, variant))
-        return np.rint(solution), solution
-
-    return solved
-
-
-def _single_estimate(study: Split, plan: Plan, first_seed: int) -> Attack:
-    """Release each variant alone and attack that."""
-    outcomes = study.members.outcomes
-    attack = ReleaseAttack.of(study.members, plan)
-
-    def beliefs(variant: int, shares: Vector) -> Beliefs:
-        alone = People(features=study.members.features[:, [variant]], outcomes=outcomes)
-        return attack.beliefs(publish(alone, plan, first_seed + variant), 0, shares)
-
-    return estimating(study, beliefs)
+    return Split(
+        members=narrow(study.members), others=narrow(study.others), panel=narrow(study.panel)
+    )
 
 
 def _noise_seed(epsilon: float, protection: str, seed: int) -> int:
