@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
-from scipy.stats import norm
+from scipy.special import ndtr
 
 __all__ = ["Success", "accuracy_bound", "frequencies", "identified", "success"]
 
@@ -114,5 +114,5 @@ def accuracy_bound(shares: Vector, mu: float) -> float:
     for g, share in enumerate(shares):
         if g != common and share > 0:
             z = -(math.log(shares[common] / share) + mu**2 / 2) / mu
-            total += float(share * norm.cdf(z + mu) - shares[common] * norm.cdf(z))
+            total += float(share * ndtr(z + mu) - shares[common] * ndtr(z))
     return total

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 import primo
 from experiments.membership.people import Genotypes, People, Split, human_genotypes, pruned, split
@@ -18,6 +19,7 @@ from experiments.recovery.summaries import Equations, equations, summarise
 from experiments.recovery.tally import Tally
 from primo.planner import make_plan
 from primo.plans import Plan
+from primo.release import Release
 
 __all__ = [
     "EXPOSED",
@@ -50,7 +52,7 @@ class Settings:
     rounded_ratios: tuple[float, ...] = (0.5, 0.85)
     epsilons: tuple[float, ...] = (0.5, 1.0, 3.0, 5.0, 10.0)
     protections: tuple[str, ...] = ("features", "both")
-    release_ratios: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, 0.7, 0.85, 1.0, 1.2, 5.0)
+    release_ratios: tuple[float, ...] = (0.05, 0.15, 0.4, 0.7, 1.0, 1.2, 5.0)
     shown: float = 1.0  # l/n of the table over epsilon
     repeats: int = 10  # of releases; people, variants, outcomes and noise are drawn anew
     many_repeats: int = 3
@@ -166,12 +168,10 @@ def _exact(genotypes: Genotypes, settings: Settings) -> Iterator[Found]:
             tally = Tally()
             tally.solved(study, np.column_stack([solve(one) for one in known]))
             yield _found(settings, tally, attack=name, ratio=ratio, d=settings.d)
-        for d in (settings.d, settings.many):
-            if d != settings.d:
-                study = draw_study(genotypes, settings, ratio, 1500 + place, d=d)
-                known = _known(study)
+        wide = draw_study(genotypes, settings, ratio, 1500 + place, d=settings.many)
+        for drawn, d in ((study, settings.d), (wide, settings.many)):
             tally = Tally()
-            tally.believed(study, _exact_beliefs(study, known))
+            tally.believed(drawn, _exact_beliefs(drawn))
             yield _found(settings, tally, attack="estimate", ratio=ratio, d=d)
 
 
@@ -196,19 +196,17 @@ def _released(genotypes: Genotypes, settings: Settings) -> Iterator[Found]:
             ]
             for protection, epsilon in product(settings.protections, settings.epsilons):
                 plans = [plan_for(study, epsilon, protection) for study in studies]
-                estimates, programs = Tally(plans[0].mu), Tally(plans[0].mu)
+                tally = Tally(plans[0].mu)
                 for i, (study, plan) in enumerate(zip(studies, plans, strict=True)):
-                    seen = publish(study.members, plan, _noise_seed(epsilon, protection, d + i))
+                    seen = publish(study.members, plan, _noise_seed(plan, i))
                     attack = ReleaseAttack.of(study.members, plan)
-                    estimates.believed(study, attack.beliefs(seen, study.panel.features))
+                    tally.believed(study, attack.beliefs(seen, study.panel.features))
                     if i == 0 and d == settings.d and ratio == settings.shown:
                         # Slow and no better: on one study, to have tried it.
-                        rows, values = attack.posterior.rows, attack.values(seen)
-                        programs.solved(
-                            study, np.column_stack([nearest(rows, one) for one in values.T])
-                        )
-                        yield _found(settings, programs, plan, attack="nearest", ratio=ratio, d=d)
-                yield _found(settings, estimates, plans[0], attack="estimate", ratio=ratio, d=d)
+                        program = Tally(plan.mu)
+                        program.solved(study, _nearest(attack, seen))
+                        yield _found(settings, program, plan, attack="nearest", ratio=ratio, d=d)
+                yield _found(settings, tally, plans[0], attack="estimate", ratio=ratio, d=d)
 
 
 def _exposed(genotypes: Genotypes, settings: Settings) -> Iterator[Found]:
@@ -222,8 +220,7 @@ def _exposed(genotypes: Genotypes, settings: Settings) -> Iterator[Found]:
             attack = ReleaseAttack.of(study.members, plan)
             for variant in range(settings.d):
                 alone = _only(study, variant)
-                noise = _noise_seed(epsilon, protection, 1000 * (i + 1) + variant)
-                seen = publish(alone.members, plan, noise)
+                seen = publish(alone.members, plan, _noise_seed(plan, i, variant))
                 tally.believed(alone, attack.beliefs(seen, alone.panel.features))
         yield _found(settings, tally, plans[0], attack=EXPOSED, ratio=ratio, d=1)
 
@@ -259,10 +256,16 @@ def _known(study: Split, digits: int | None = None) -> list[Equations]:
     ]
 
 
-def _exact_beliefs(study: Split, known: Sequence[Equations]) -> Beliefs:
+def _exact_beliefs(study: Split) -> Beliefs:
+    known = _known(study)
     posterior = Posterior.of(known[0].rows / _EXACT)  # the rows are the same for all variants
     values = np.column_stack([one.values for one in known])
     return posterior.beliefs(values / _EXACT, study.panel.features)
+
+
+def _nearest(attack: ReleaseAttack, seen: Release) -> NDArray[np.float64]:
+    rows = attack.posterior.rows
+    return np.column_stack([nearest(rows, values) for values in attack.values(seen).T])
 
 
 def _only(study: Split, variant: int) -> Split:
@@ -276,6 +279,8 @@ def _only(study: Split, variant: int) -> Split:
     )
 
 
-def _noise_seed(epsilon: float, protection: str, seed: int) -> int:
-    """Return a seed of its own for every budget: shared noise would share its luck."""
-    return round(epsilon * 1e6) + seed + (10**9 if protection == "both" else 0)
+def _noise_seed(plan: Plan, *places: int) -> int:
+    """Return a seed of its own for every release: shared noise would share its luck."""
+    both = plan.protection.outcomes_private
+    numbers = [round(1000 * plan.budget.epsilon), int(both), plan.d, plan.l, *places]
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])

@@ -10,11 +10,12 @@ from scipy.stats import norm
 from experiments.data import SHARED
 from experiments.membership.people import People, human_genotypes, split
 from experiments.membership.releases import publish
-from experiments.recovery import page
+from experiments.recovery import figure, page
+from experiments.recovery import study as study_module
 from experiments.recovery.estimates import CODES, Posterior, ReleaseAttack
 from experiments.recovery.measure import accuracy_bound, frequencies, identified
 from experiments.recovery.programs import feasible, likeliest, nearest
-from experiments.recovery.study import FULL, QUICK, draw_study, plan_for
+from experiments.recovery.study import FULL, QUICK, draw_study, plan_for, run
 from experiments.recovery.summaries import equations, rounded, summarise
 from experiments.recovery.tally import Tally
 from primo.privacy.budget import Budget
@@ -280,3 +281,22 @@ def test_the_page_holds_the_budgets_and_ratios_of_the_program():
 
 def test_the_figure_has_no_date():
     assert "<dc:date>" not in page.PAGE.with_suffix(".svg").read_text(encoding="utf-8")
+
+
+def test_the_whole_study_runs_small_and_fills_the_page(monkeypatch, tmp_path):
+    rng = np.random.default_rng(6)
+    people = rng.binomial(2, rng.uniform(0.1, 0.5, 30), size=(300, 30)).astype(np.int8)
+    monkeypatch.setattr(study_module, "human_genotypes", lambda *, simulated: (people, "nobody"))
+    settings = dataclasses.replace(
+        QUICK, n=30, d=5, many=10, ratios=(0.15, 0.85), release_ratios=(0.15, 1.0), resamples=20
+    )
+    findings = run(settings)
+    text = page.generated(findings)
+    assert "nan" not in text
+    assert text.count("\n| 0.15 | 4 |") == 3  # two tables of exact statistics and one of releases
+    assert all(f"\n| {epsilon:g} | " in text for epsilon in settings.epsilons)
+    monkeypatch.setattr(figure, "PAGE", tmp_path / "recovery.md")
+    figure.draw(findings)
+    first = (tmp_path / "recovery.svg").read_bytes()
+    figure.draw(findings)
+    assert (tmp_path / "recovery.svg").read_bytes() == first
