@@ -48,9 +48,9 @@ def _recovered(panel: Any, findings: Findings) -> None:
     guess = np.mean([f.success.guessed for f in findings.of(d=settings.d)])
     panel.axhline(guess, color="grey", linewidth=0.8)
     panel.set(
-        xlabel="outcomes / people", ylabel="share of genotypes guessed right", ylim=(0.4, 1.5)
+        xlabel="outcomes / people", ylabel="share of genotypes guessed right", ylim=(0.45, 1.4)
     )
-    panel.set_yticks(np.arange(0.4, 1.01, 0.1))
+    panel.set_yticks(np.arange(0.5, 1.01, 0.1))
     panel.set_title("genotypes recovered")
     panel.legend(frameon=False, loc="upper left", fontsize="small")
 
@@ -71,7 +71,7 @@ def _recognised(panel: Any, findings: Findings) -> None:
         _line(panel, found, "identified", f"exact: {name}, {d} variants", colour, style)
     _releases(panel, findings, "identified", settings.many)
     panel.axhline(1 / settings.n, color="grey", linewidth=0.8)
-    panel.set(xlabel="outcomes / people", ylabel="share of people recognised", ylim=(-0.02, 1.75))
+    panel.set(xlabel="outcomes / people", ylabel="share of people recognised", ylim=(-0.02, 1.65))
     panel.set_yticks(np.arange(0.0, 1.01, 0.2))
     panel.set_title("people recognised by their genome")
     panel.legend(frameon=False, loc="upper left", fontsize="small")
