@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
-from scipy.special import ndtr
+from scipy.special import betaincinv, ndtr
 
 __all__ = ["Success", "accuracy_bound", "frequencies", "identified", "success"]
 
@@ -39,19 +39,23 @@ class Success:
     gain_interval: tuple[float, float]
     correlation: float  # of expected and true genotypes, mean over variants
     correlation_interval: tuple[float, float]
-    identified: float | None  # share of people whose genome leads to their row; None: not tried
+    identified: float  # share of people whose genome leads to their row
+    identified_interval: tuple[float, float]
 
 
 def success(
     recovered: Vector,
     guessed: Vector,
     correlation: Vector,
-    found: Vector | None = None,
+    found: Vector,
     *,
     resamples: int = 1000,
     seed: int = 0,
 ) -> Success:
-    """Pool shares and correlations of variants (one number each); bootstrap over variants."""
+    """Pool variants (a share and a correlation each) and people (`found`: 1 if recognised).
+
+    Intervals are from a bootstrap over variants, and for people those of Clopper and Pearson.
+    """
     gains = recovered - guessed
     picks = np.random.default_rng(seed).integers(len(gains), size=(resamples, len(gains)))
 
@@ -66,8 +70,15 @@ def success(
         gain_interval=interval(gains),
         correlation=float(correlation.mean()),
         correlation_interval=interval(correlation),
-        identified=None if found is None else float(found.mean()),
+        identified=float(found.mean()),
+        identified_interval=_share_interval(int(found.sum()), len(found)),
     )
+
+
+def _share_interval(hits: int, tried: int) -> tuple[float, float]:
+    low = betaincinv(hits, tried - hits + 1, 0.025) if hits else 0.0
+    high = betaincinv(hits + 1, tried - hits, 0.975) if hits < tried else 1.0
+    return float(low), float(high)
 
 
 def identified(estimates: Matrix, genomes: Matrix, panel: Matrix) -> Vector:

@@ -73,8 +73,8 @@ def _answer(findings: Findings) -> str:
             f"**With primo at ε = {epsilon:g}** and {_outcomes(findings, settings.shown)} outcomes the "
             f"best attack we know gets {_percent(found.success.recovered)} right, against "
             f"{_percent(found.success.guessed)} by guessing, and recognises "
-            f"{_percent(known.identified)} of the people, against {_percent(1 / n)} by chance; no "
-            f"attack whatsoever gets more than {_percent(found.bound)} right. "
+            f"{_recognised(known)} of the people by {many} variants, against {_percent(1 / n)} by "
+            f"chance; no attack whatsoever gets more than {_percent(found.bound)} right. "
         )
     return text.rstrip()
 
@@ -214,13 +214,15 @@ def _over_outcomes(findings: Findings) -> str:
             row += [
                 _points(few),
                 f"{few.correlation:.3f}",
-                _percent(few.identified),
-                _percent(many.identified),
+                _recognised(few),
+                _recognised(many),
             ]
         rows.append(row)
     return (
-        "**More outcomes do not help against primo.** Features protected, best estimate; chance of "
-        f"recognising somebody: {_percent(1 / settings.n)}.\n\n" + _table(header, rows)
+        "**More outcomes help little against primo.** Features protected, best estimate. People "
+        f"recognised (chance: {_percent(1 / settings.n)}) are out of {settings.repeats} studies of "
+        f"{settings.d} variants and {settings.many_repeats} of {settings.many}; in brackets 95 % "
+        "intervals.\n\n" + _table(header, rows)
     )
 
 
@@ -235,6 +237,11 @@ def _gain(found: Success) -> str:
 def _points(found: Success) -> str:
     low, high = found.gain_interval
     return f"{_signed(found.gain)}, {_signed(low)} to {_signed(high)}"
+
+
+def _recognised(found: Success) -> str:
+    low, high = found.identified_interval
+    return f"{_percent(found.identified)} ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def _signed(share: float) -> str:

@@ -20,7 +20,7 @@ _WIDER = (1.0, 2.0, 4.0, 8.0)
 
 
 def feasible(known: Equations) -> Vector:
-    """Return some x in [0, 2]ⁿ that satisfies the equations: the attack as published.
+    """Return some x in [0, 2]ⁿ that satisfies the equations: the attack in its simplest form.
 
     It is the right one where no other exists. For outcomes in general position that begins near
     l/n = (1 + h)/2, with h the share of heterozygous people: these lie inside the box, the others at

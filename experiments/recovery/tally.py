@@ -60,8 +60,9 @@ class Tally:
     def success(self, *, resamples: int) -> Success:
         """Return the means with their intervals."""
         recovered, guessed, correlation = np.array(self._shares).T
-        found = np.concatenate(self._found)
-        return success(recovered, guessed, correlation, found, resamples=resamples)
+        return success(
+            recovered, guessed, correlation, np.concatenate(self._found), resamples=resamples
+        )
 
     @property
     def bound(self) -> float | None:
