@@ -7,7 +7,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-statistical lint format bench streaming scaling accuracy coverage \
-	audit membership stress mutants figures figures-quick tuning diffprivlib test-experiments clean
+	audit membership recovery stress mutants figures figures-quick tuning diffprivlib test-experiments clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -77,6 +77,9 @@ audit: install ## attack the real program: lower bounds on epsilon (many minutes
 
 membership: install ## membership attack on real genotypes; rewrites docs/membership.md (minutes)
 	$(BIN)/python -m experiments.membership --write
+
+recovery: install ## genotypes recovered from statistics of many outcomes; rewrites docs/recovery.md (minutes)
+	$(BIN)/python -m experiments.recovery --write
 
 figures: $(VENV)/.experiments diffprivlib ## every figure of the paper; rewrites docs/reproduction.md (hours)
 	$(BIN)/python -m experiments.figures
