@@ -353,16 +353,21 @@ def _gauss(mu: float, epsilon: Vector) -> Vector:
     """
     if mu == 0:
         return -np.expm1(np.minimum(epsilon, 0.0))
-    start = epsilon / mu - mu / 2
-    a = np.maximum(start, -_REACH)  # where that is more than `start`, 1 - e^ε to all digits
-    density = np.exp(-(a**2) / 2) / math.sqrt(2 * math.pi)
+    a = epsilon / mu - mu / 2
     if mu > _NEAR:
-        upper = np.where(a > 0, density * _mills(np.maximum(a, 0.0)), ndtr(-a))
-        result = np.maximum(0.0, upper - density * _mills(a + mu))
-    else:
-        x = a[:, None] + mu * (1 + _NODES) / 2
-        result = density * ((1 - x * _mills(x)) @ _WEIGHTS) * mu / 2
-    return np.where(start < -_REACH, -np.expm1(np.minimum(epsilon, 0.0)), result)
+        right = np.maximum(a, 0.0)
+        tail = _density(right) * (_mills(right) - _mills(right + mu))
+        return np.where(a > 0, tail, ndtr(-a) - np.exp(epsilon + log_ndtr(-a - mu)))
+    left = a < -_REACH  # both probabilities are one to all digits
+    x = np.where(left, 0.0, a)[:, None] + mu * (1 + _NODES) / 2
+    near = _density(a) * ((1 - x * _mills(x)) @ _WEIGHTS) * mu / 2
+    return np.where(left, -np.expm1(np.minimum(epsilon, 0.0)), near)
+
+
+def _density(x: Vector) -> Vector:
+    """Return φ(x)."""
+    result: Vector = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+    return result
 
 
 def _mills(x: Vector) -> Vector:
