@@ -19,8 +19,7 @@ import pytest
 
 import primo
 from primo import uncertainty
-from primo.bundle import SCHEMA_FILE, read_bundle, write_bundle
-from primo.bundle import tables
+from primo.bundle import SCHEMA_FILE, read_bundle, tables, write_bundle
 from primo.bundle import write as write_module
 from primo.bundle.check import check
 from primo.uncertainty import intervals

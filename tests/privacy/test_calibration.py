@@ -100,7 +100,7 @@ def test_an_epsilon_with_its_margin_is_the_smallest_float_that_is_true(mu, margi
         epsilon = epsilon_with_margin(mu, delta, margin)
         with mpmath.workdps(80):
 
-            def excess(value, mu=mpmath.mpf(mu), delta=delta):
+            def excess(value, delta=delta):
                 inner = mpmath.mpf(value) - 2 * mpmath.mpf(margin)
                 curve = mpmath.ncdf(mu / 2 - inner / mu)
                 curve -= mpmath.exp(inner) * mpmath.ncdf(-mu / 2 - inner / mu)

@@ -113,9 +113,7 @@ def test_masses_of_cells_are_right_to_eleven_digits(rest):
     ],
 )
 def test_a_delta_is_never_rounded_down(rows, mu, rest, epsilon):
-    scales = SampledScales(
-        rows=rows, sampled=1, covariance=math.sqrt(2) / mu, association=2 / rest
-    )
+    scales = SampledScales(rows=rows, sampled=1, covariance=math.sqrt(2) / mu, association=2 / rest)
     found = subsampling._composed_delta(scales, rest, epsilon)
     exact = exact_composed(scales.rate, math.sqrt(2) / scales.covariance, rest, epsilon)
     assert exact < found < exact * (1 + 1e-5)
