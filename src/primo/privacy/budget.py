@@ -58,5 +58,5 @@ class Budget:
             raise InputError(
                 f"delta={self.delta!r} must lie between {SMALLEST_DELTA:g} and 1. It is the "
                 "probability with which the epsilon may fail: choose it below 1/n, for example "
-                "1/n**2. Smaller ones than the least are below what a random generator can promise"
+                f"1/n**2. Below {SMALLEST_DELTA:g} it promises more than a random generator can give"
             )
