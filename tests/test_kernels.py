@@ -13,9 +13,12 @@ from hypothesis.extra.numpy import arrays
 from primo import quantise as module
 from primo.bounds import Bounds
 from primo.errors import InputError
+from primo.jit import load
 from primo.planner import make_plan
 
-pytest.importorskip("numba", reason="the kernel needs the extra primo-dp[fast]")
+if load("primo.kernels") is None:
+    reason = "needs compiled loops: numba (primo-dp[fast]), and NUMBA_DISABLE_JIT not set"
+    pytest.skip(reason, allow_module_level=True)
 
 from primo import kernels
 

@@ -8,6 +8,7 @@ import pytest
 from primo import quantise
 from primo.bounds import Bounds
 from primo.errors import InputError
+from primo.jit import load
 from primo.moments import fold
 from primo.planner import make_plan
 from primo.sources.arrays import ArraySource
@@ -83,7 +84,8 @@ def test_block_size_row_order_and_threads_do_not_matter(outcome_moments):
 @pytest.fixture
 def compiled(monkeypatch):
     """Return what makes the next folds use the kernels, however few their rows."""
-    pytest.importorskip("numba", reason="the kernels need the extra primo-dp[fast]")
+    if load("primo.kernels") is None:
+        pytest.skip("needs compiled loops: numba (primo-dp[fast]), and NUMBA_DISABLE_JIT not set")
     return lambda: monkeypatch.setattr(quantise, "_MANY", 0)
 
 

@@ -7,9 +7,12 @@ from hypothesis import strategies as st
 
 from primo.bounds import Bounds
 from primo.errors import InputError
+from primo.jit import load
 from primo.planner import make_plan
 
-pytest.importorskip("numba", reason="the kernels need the extra primo-dp[fast]")
+if load("primo.kernels") is None:
+    reason = "needs compiled loops: numba (primo-dp[fast]), and NUMBA_DISABLE_JIT not set"
+    pytest.skip(reason, allow_module_level=True)
 
 from primo import kernels
 from primo import signs as module

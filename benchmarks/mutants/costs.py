@@ -9,6 +9,7 @@ _CHARGES = "tests/audit_replay/test_charges.py"
 _SOURCES = "tests/audit_replay/test_sources.py"
 _LEDGER = "tests/ledger/test_ledger.py"
 _CALIBRATION = "tests/privacy/test_calibration.py"
+_ROUNDING = "tests/privacy/test_subsampling_rounding.py"
 
 # From (ε, δ) to mu, and back.
 CALIBRATED = (
@@ -66,6 +67,45 @@ CALIBRATED = (
             ),
         ),
         (f"{_REPLAY}::test_the_margin_covers_every_number_released[both-gauss-full]",),
+    ),
+    Mutant(
+        "an epsilon and its margin are added in floats",
+        (
+            Patch(
+                "privacy/calibration.py",
+                "mu_exact, offset = ctx.mpf(mu), 2 * ctx.mpf(margin)",
+                "if margin:\n        return epsilon_of(mu, delta) + 2 * margin\n"
+                "    mu_exact, offset = ctx.mpf(mu), 2 * ctx.mpf(margin)",
+            ),
+        ),
+        (
+            f"{_CALIBRATION}::"
+            "test_an_epsilon_with_its_margin_is_the_smallest_float_that_is_true[2.0-0.01]",
+        ),
+    ),
+    Mutant(
+        "a delta smaller than what the generator adds is accepted",
+        (Patch("privacy/budget.py", "SMALLEST_DELTA = 1e-20", "SMALLEST_DELTA = 1e-200"),),
+        (f"{_CALIBRATION}::test_the_smallest_delta_covers_the_generator",),
+    ),
+    Mutant(
+        "the sub-sampled profile subtracts nearly equal numbers",
+        (
+            Patch(
+                "privacy/subsampling.py",
+                "near = np.log1p(np.expm1(np.minimum(epsilon, 40.0)) / rate)",
+                "near = epsilon - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-epsilon))",
+            ),
+        ),
+        (f"{_ROUNDING}::test_the_amplified_profile_is_right_to_eleven_digits[0.001-1e-06]",),
+    ),
+    Mutant(
+        "a sub-sampled delta is not rounded up",
+        (
+            Patch("privacy/subsampling.py", "_SAFETY = 1 + 1e-9", "_SAFETY = 1 - 1e-9"),
+            Patch("privacy/subsampling.py", "gain -= _ROUNDING * mass", "gain += _ROUNDING * mass"),
+        ),
+        (f"{_ROUNDING}::test_a_delta_is_never_rounded_down[1000000000-3.0-0.8-6.0]",),
     ),
     Mutant(
         "the statement rounds down",

@@ -148,6 +148,22 @@ REUSE = (
         ("tests/noise/test_api.py::TestRandomBits::test_seeds_labels_and_chunks_differ",),
     ),
     Mutant(
+        "a sample of any size is drawn from one stream",
+        (
+            Patch(
+                "noise/bits.py",
+                "self.stream(label, next(chunks)).words(",
+                "stream.words(",
+            ),
+            Patch(
+                "noise/bits.py",
+                "        chunks = itertools.count()",
+                "        stream = self.stream(label, 0)\n        chunks = itertools.count()",
+            ),
+        ),
+        ("tests/noise/test_streams.py::test_a_sample_takes_a_stream_for_every_32768_rows",),
+    ),
+    Mutant(
         "a fork repeats the noise of its parent",
         (Patch("noise/bits.py", "not self.reproducible and os.getpid() != self._pid", "False"),),
         ("tests/noise/test_api.py::TestRandomBits::test_fresh_key_refuses_to_work_after_a_fork",),

@@ -76,8 +76,11 @@ def test_the_refined_penalty_is_no_worse_than_a_fine_grid():
 def test_ridge_needs_no_more_than_the_diagonal_of_outcome_moments(rows):
     whole = ExactMoments.of(*rows, full=True)
     assert whole.outcome.ndim == 2
-    np.testing.assert_array_equal(
-        Ridge().fit_moments(whole).coef_, Ridge().fit_moments(ExactMoments.of(*rows)).coef_
+    # The penalty is searched for around a flat minimum: rounding moves it by the root of a rounding.
+    np.testing.assert_allclose(
+        Ridge().fit_moments(whole).coef_,
+        Ridge().fit_moments(ExactMoments.of(*rows)).coef_,
+        rtol=1e-5,
     )
 
 

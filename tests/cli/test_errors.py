@@ -226,7 +226,7 @@ def test_a_locked_ledger(folder, primo, fit_line, monkeypatch):
     primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
     holder = sqlite3.connect("books.ledger", isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
-    monkeypatch.setattr("primo.ledger.sqlite._WAIT_SECONDS", 0.2, raising=False)
+    monkeypatch.setattr("primo.ledger.sqlite.PATIENCE", 0.2)
     _, err = primo(f"{fit_line} --ledger books.ledger --out release", code=1)
     holder.close()
     assert "books.ledger" in err

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -17,6 +18,7 @@ import pytest
 
 from primo.errors import PrivacyError
 from primo.noise import CHUNK, RandomBits, discrete_gaussian
+from primo.noise.bits import BLOCKS, Stream
 
 FIRST_DRAWS = """
 from primo.noise import RandomBits, discrete_gaussian
@@ -40,6 +42,38 @@ def test_streams_of_one_key_are_all_different():
     labels = ["covariance diagonal", "covariance", "association", "outcome diagonal", "outcome"]
     words = {bits.stream(label, chunk).word() for label in labels for chunk in range(500)}
     assert len(words) == 2500
+
+
+@pytest.mark.parametrize("variance_bits", [57, 58, 114])
+def test_a_chunk_of_noise_draws_no_more_blocks_than_the_proof_counts(variance_bits, monkeypatch):
+    """Section 5 of docs/guarantee.md counts 2¹⁶ + 2¹² blocks of AES; seeded, so no false alarm."""
+    drawn = words_of_each_stream(monkeypatch)
+    bits = RandomBits.seeded(7)
+    discrete_gaussian(3 * CHUNK, variance_bits=variance_bits, bits=bits, label="a")
+    assert len(drawn) == 3
+    assert min(drawn.values()) > 2 * CHUNK
+    assert max(drawn.values()) <= 2 * BLOCKS
+
+
+def test_a_sample_takes_a_stream_for_every_32768_rows(monkeypatch):
+    """One stream for n rows would cost n²/2¹²⁹: at a billion rows more than the smallest delta."""
+    drawn = words_of_each_stream(monkeypatch)
+    chosen = RandomBits.seeded(7).subset(100_000, 300, label="sample")
+    assert chosen.sum() == 300
+    assert list(drawn.values()) == [CHUNK, CHUNK, CHUNK, 200_000 - 3 * CHUNK]
+
+
+def words_of_each_stream(monkeypatch):
+    """Count the words that every stream gives from here on."""
+    drawn = Counter()
+    words = Stream.words
+
+    def counted(stream, count, buffer=None):
+        drawn[stream] += count
+        return words(stream, count, buffer)
+
+    monkeypatch.setattr(Stream, "words", counted)
+    return drawn
 
 
 def in_a_fork(work):

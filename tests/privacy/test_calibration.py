@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from primo.errors import InputError
-from primo.privacy.budget import Budget
-from primo.privacy.calibration import delta_of, epsilon_of, lattice_margin, mu_of, split_ratio
+from primo.grid import SMALLEST_VARIANCE_BITS
+from primo.noise.bits import BLOCKS, CHUNK
+from primo.privacy.budget import SMALLEST_DELTA, Budget
+from primo.privacy.calibration import (
+    delta_of,
+    epsilon_of,
+    epsilon_with_margin,
+    lattice_margin,
+    mu_of,
+    split_ratio,
+)
 
 EPSILONS = [0.01, 0.03, 0.1, 0.5, 1, 2, 5, 10, 20, 50]
 DELTAS = [1e-3, 1e-5, 1e-8, 1e-12, 1e-15]
@@ -83,6 +92,45 @@ def test_epsilon_and_mu_are_inverse_on_the_safe_side(mu, delta):
         assert mu_of(Budget(epsilon=epsilon, delta=delta)) == pytest.approx(mu, rel=1e-9)
 
 
+@pytest.mark.parametrize("margin", [200 / 2**58, 1e-9, 0.01])
+@pytest.mark.parametrize("mu", [0.3, 2.0, 10.0])
+def test_an_epsilon_with_its_margin_is_the_smallest_float_that_is_true(mu, margin):
+    """A sum of two floats would be rounded down half of the time."""
+    for delta in (1e-20, 1e-9, 1e-3):
+        epsilon = epsilon_with_margin(mu, delta, margin)
+        with mpmath.workdps(80):
+
+            def excess(value, delta=delta):
+                inner = mpmath.mpf(value) - 2 * mpmath.mpf(margin)
+                curve = mpmath.ncdf(mu / 2 - inner / mu)
+                curve -= mpmath.exp(inner) * mpmath.ncdf(-mu / 2 - inner / mu)
+                return curve - delta * mpmath.exp(-2 * mpmath.mpf(margin))
+
+            assert excess(epsilon) <= 0 < excess(math.nextafter(epsilon, 0.0))
+
+
+def test_an_epsilon_is_never_below_its_margin():
+    assert epsilon_with_margin(0.001, 0.5, 0.25) == 0.5
+
+
+@pytest.mark.parametrize("count", [1, 10**6, 10**15])
+@pytest.mark.parametrize("epsilon", [1e-4, 1.0, 100.0])
+def test_what_the_margin_leaves_of_delta_pays_for_both_tails(count, epsilon):
+    """Section 2 of docs/guarantee.md: δ(1 - e^-κ) against (1 + e^(ε-κ))·t at the smallest delta."""
+    margin = lattice_margin(count, SMALLEST_VARIANCE_BITS)
+    if 2 * margin >= epsilon:
+        with pytest.raises(InputError, match="too small"):
+            mu_of(Budget(epsilon=epsilon, delta=SMALLEST_DELTA), margin=margin)
+        return
+    with mpmath.workdps(400):
+        kappa, sigma = mpmath.mpf(margin), mpmath.sqrt(mpmath.mpf(2) ** SMALLEST_VARIANCE_BITS)
+        discrete = count * 2 * mpmath.exp(-800)
+        rounded = count * 2 * mpmath.ncdf(-(40 - 1 / (2 * sigma)))
+        assert rounded <= discrete
+        taken = discrete + mpmath.exp(epsilon - kappa) * rounded
+        assert taken < mpmath.mpf(SMALLEST_DELTA) * (1 - mpmath.exp(-kappa))
+
+
 def test_epsilon_is_zero_where_delta_alone_suffices():
     assert epsilon_of(0.001, 0.5) == 0.0
 
@@ -122,8 +170,18 @@ def test_split_ratio_grows_with_the_outcomes_toward_two():
         (1, 0, "delta=0"),
         (1, 1, "delta=1"),
         (1, float("inf"), "finite"),
+        (1, 9.9e-21, r"delta=9.9e-21 must lie between 1e-20 and 1.*random generator"),
+        (1, 1e-200, "delta=1e-200"),
     ],
 )
 def test_absurd_budgets_are_refused_by_value(epsilon, delta, message):
     with pytest.raises(InputError, match=message):
         Budget(epsilon=epsilon, delta=delta)
+
+
+def test_the_smallest_delta_covers_the_generator():
+    """Section 5 of docs/guarantee.md: (1 + e^ε)·α at ε = 10 for 2³⁰ numbers, 2¹⁶ to a stream."""
+    streams, blocks = 2**30 // CHUNK + 5, BLOCKS
+    alpha = streams * blocks * (blocks - 1) / 2**129
+    assert (1 + math.exp(10)) * alpha < SMALLEST_DELTA < 10 * (1 + math.exp(10)) * alpha
+    assert Budget(epsilon=10, delta=SMALLEST_DELTA).delta == 1e-20

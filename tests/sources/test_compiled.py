@@ -15,8 +15,10 @@ from primo.sources.assembled import ColumnPortion, RowPortion, assemble
 from primo.sources.cells import _breaks, count_lines, doubled, first_cells
 from primo.sources.parquet import open_feather, open_parquet
 
-pytest.importorskip("numba", reason="the loops need the extra primo-dp[fast]")
-compiled = pytest.importorskip("primo.sources.compiled")
+compiled = jit.load("primo.sources.compiled")
+if compiled is None:
+    reason = "needs compiled loops: numba (primo-dp[fast]), and NUMBA_DISABLE_JIT not set"
+    pytest.skip(reason, allow_module_level=True)
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 feather = pytest.importorskip("pyarrow.feather")

@@ -1,7 +1,5 @@
 """The same people in several stores."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -63,12 +61,10 @@ def test_refusals_count_nobody_and_name_nobody(left, right, words):
     assert not any(sign.isdigit() for sign in str(caught.value))
 
 
-def test_a_million_people_take_seconds():
-    """Ten seconds leave room for a busy machine; a loop over pairs would take days."""
+def test_a_million_people_can_be_matched():
+    """It takes seconds; a loop over pairs would take days, so no clock is needed to notice one."""
     a = np.arange(10**6, 2 * 10**6).astype(str)
     b = a[np.random.default_rng(0).permutation(10**6)]
-    start = time.perf_counter()
     found = match([a, b], labels="ab")
-    assert time.perf_counter() - start < 10
     assert found.rows[0] == range(10**6)
     assert (b[found.rows[1]] == a).all()

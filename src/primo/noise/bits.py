@@ -1,9 +1,16 @@
-"""Uniform bits for the noise: the key of a release and the AES streams derived from it."""
+"""Uniform bits for the noise: the key of a release and the AES streams derived from it.
+
+Every stream has a key of its own and is short: a chunk of noise takes about 2¹⁶ blocks of AES, a chunk
+of a sample 2¹⁵. The blocks of one stream never repeat, as those of true random bits might: for q blocks
+the two can be told apart with an advantage of at most q(q - 1)/2¹²⁹. docs/guarantee.md, section 5,
+adds that up and says what follows for the smallest delta.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import itertools
 import operator
 import os
 import secrets
@@ -17,10 +24,13 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError, PrivacyError
 
-__all__ = ["CHUNK", "SLACK", "RandomBits", "Stream", "Words", "integer"]
+__all__ = ["BLOCKS", "CHUNK", "SLACK", "RandomBits", "Stream", "Words", "integer"]
 
 # Draws per stream; part of what a seed means, so it never depends on memory or threads.
 CHUNK = 2**16
+#: Blocks of AES that the proof counts for a chunk: those of the first proposals and a reserve, which is
+#: not enough with probability 1e-100 (docs/guarantee.md, section 5).
+BLOCKS = 2**16 + 2**12
 SLACK = 2  # words; cryptography before 43 wants a spare block behind the output
 
 Words = NDArray[np.uint64]
@@ -147,10 +157,13 @@ class RandomBits:
         so because a draw with equal words is thrown away.
         """
         self._claim(label)
-        stream = self.stream(label, 0)
+        chunks = itertools.count()  # a stream for each: one for all would be too long a stream
         while True:
             words = np.concatenate(
-                [stream.words(min(CHUNK, 2 * n - i)) for i in range(0, 2 * n, CHUNK)]
+                [
+                    self.stream(label, next(chunks)).words(min(CHUNK, 2 * n - i))
+                    for i in range(0, 2 * n, CHUNK)
+                ]
             )
             order = np.lexsort((words[:n], words[n:]))
             ties = (np.diff(words[:n][order]) == 0) & (np.diff(words[n:][order]) == 0)

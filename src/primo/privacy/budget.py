@@ -9,11 +9,12 @@ from typing import Any
 
 from primo.errors import InputError
 
-__all__ = ["Budget"]
+__all__ = ["SMALLEST_DELTA", "Budget"]
 
 _LARGEST_EPSILON = 100.0
 _SMALLEST_EPSILON = 1e-4
-_SMALLEST_DELTA = 1e-200  # far above the tails that docs/guarantee.md neglects
+#: Above what the random generator may add; docs/guarantee.md, section 5, derives it.
+SMALLEST_DELTA = 1e-20
 
 
 def is_number(value: Any) -> bool:
@@ -53,8 +54,9 @@ class Budget:
         # Plain floats: the arithmetic behind knows no other kind of number.
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
-        if not _SMALLEST_DELTA <= self.delta < 1.0:
+        if not SMALLEST_DELTA <= self.delta < 1.0:
             raise InputError(
-                f"delta={self.delta!r} must lie between 1e-200 and 1. It is the probability "
-                "with which the epsilon may fail: choose it below 1/n, for example 1/n**2"
+                f"delta={self.delta!r} must lie between {SMALLEST_DELTA:g} and 1. It is the "
+                "probability with which the epsilon may fail: choose it below 1/n, for example "
+                f"1/n**2. Below {SMALLEST_DELTA:g} it promises more than a random generator can give"
             )
