@@ -49,7 +49,7 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> Path:
     """
     expect_release(release)
     target = Path(path)
-    with whole_file(target) as part, open(part, "wb") as file:
+    with whole_file(target) as file:
         write_release(release, file)
     return target
 
