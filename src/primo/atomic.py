@@ -8,6 +8,7 @@ written somewhere else. What is ours alone is made in `primo.ownership`.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import secrets
@@ -83,7 +84,9 @@ def whole_file(target: Path, *, private: bool = False) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(part, target)
+                if not os.path.samestat(os.lstat(part), os.fstat(file.fileno())):
+                    raise OSError(errno.ESTALE, "another program put a file in its place")
+                os.replace(part, target)
             flush(target.parent)
         finally:
             part.unlink(missing_ok=True)

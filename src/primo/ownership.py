@@ -34,10 +34,12 @@ def why_not_ours(found: os.stat_result) -> str | None:
 
     An access list counts, too: its mask is shown in the bits of the group.
     """
+    if stat.S_ISLNK(found.st_mode):
+        return "it is a symbolic link"
     if found.st_uid != os.geteuid():
         return "it belongs to another user"
     if found.st_mode & 0o077:
-        return "other users may use it (its mode is not 0600, or 0700 for a folder)"
+        return "other users may look into it or change it"
     if stat.S_ISREG(found.st_mode) and found.st_nlink != 1:
         return "it has a second name (a hard link)"
     return None
