@@ -124,7 +124,7 @@ def test_other_outcomes_of_the_same_people_share_the_budget(folder, primo, data_
 def test_extension(folder, primo, release):
     primo(
         f"extend --release {release} --bfile cohort --pheno later.tsv --covar ages.tsv --epsilon 1 "
-        "--delta 1e-8 --bounds bounds.toml --out second"
+        "--delta 1e-8 --protect both --bounds bounds.toml --out second"
     )
     second = read_bundle(Path("second")).release
     assert second.outcome_names == ("late0", "late1")

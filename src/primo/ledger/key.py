@@ -52,9 +52,9 @@ def read_key(path: Path) -> Key:
     try:
         with os.fdopen(open_ours(path), encoding="ascii") as file:
             lines = file.read().splitlines()
-    except NotOursError as reason:
+    except NotOursError as error:
         raise PrivacyError(
-            f"the key {str(path)!r} is refused: {reason}. Whoever has the key can find out who is in "
+            f"the key {str(path)!r} is refused: {error}. Whoever has the key can find out who is in "
             "the data, and write a false history. If you made it and nobody else read it, run "
             f"`chmod 600 {path}`, or put a copy of your own in the place of a link. Else remove it, "
             "make a new ledger with a new key, and enter what was spent by hand (primo ledger note)"
