@@ -11,9 +11,10 @@ Mistakes without a mutant, because no test can see them:
 """
 
 from benchmarks.mutants.costs import CALIBRATED, CHARGED
+from benchmarks.mutants.files import FILES, GUARANTEE
 from benchmarks.mutants.noise import NOISE, REUSE
 from benchmarks.mutants.rows import CLIPPING, SENSITIVITY
 
 __all__ = ["MUTANTS"]
 
-MUTANTS = (*SENSITIVITY, *CLIPPING, *NOISE, *REUSE, *CALIBRATED, *CHARGED)
+MUTANTS = (*SENSITIVITY, *CLIPPING, *NOISE, *REUSE, *CALIBRATED, *CHARGED, *FILES, *GUARANTEE)
