@@ -80,10 +80,7 @@ FILES = (
     Mutant(
         "a journal of somebody else is played back",
         (Patch("ledger/sqlite.py", '("", "-journal", "-wal", "-shm")', '("",)'),),
-        (
-            f"{_LEDGER}::TestFile::test_a_folder_where_everybody_may_put_files",
-            f"{_LEDGER}::TestFile",
-        ),
+        (f"{_LEDGER}::TestFile::test_a_journal_that_others_may_write_to",),
     ),
 )
 

@@ -208,6 +208,7 @@ def test_what_fails_before_it_is_charged_leaves_nothing(folder, primo, fit_line)
     _, err = primo(f"{fit_line} --ledger books.ledger --out release", code=1)
     assert "nothing was charged" in err
     assert not list(Path().glob(".*partial*"))
+    key.touch(mode=0o600)
     key.write_bytes(kept)
     primo(f"{fit_line} --ledger books.ledger --out release")
 

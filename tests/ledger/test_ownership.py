@@ -171,6 +171,13 @@ class TestFile:
         planted.unlink()
         charge(path)
 
+    @pytest.mark.parametrize("ending", ["-journal", "-wal", "-shm"])
+    def test_a_journal_that_others_may_write_to(self, path, ending):
+        planted = Path(f"{path}{ending}")
+        planted.touch()
+        planted.chmod(0o666)
+        refused(lambda: charge(path), f"ledger{ending}' .* other users may")
+
     def test_a_folder_where_everybody_may_put_files(self, path):
         path.parent.chmod(0o1777)
         refused(lambda: charge(path), "folder of your own")
