@@ -101,7 +101,7 @@ def test_privacy_knows_nothing_of_rows():
 def test_the_ledger_knows_privacy_and_nothing_else():
     for module, found in GRAPH.items():
         if module.startswith("primo.ledger"):
-            allowed = {"primo.errors", "primo.atomic"}
+            allowed = {"primo.errors", "primo.atomic", "primo.ownership"}
             allowed |= {m for m in GRAPH if m.startswith(("primo.privacy", "primo.ledger"))}
             assert found <= allowed, module
 

@@ -219,7 +219,13 @@ def test_messages_never_show_a_cell(where, spoil, call):
         "score": lambda: fitted.score(bad_x, bad_y),
         "predict": lambda: fitted.predict(bad_x if where == "X" else spoil(x)),
         "extend": lambda: primo.extend(
-            fitted.release_, bad_x, bad_y, epsilon=1, delta=1e-6, outcome_bounds=3.0
+            fitted.release_,
+            bad_x,
+            bad_y,
+            protection="both",
+            epsilon=1,
+            delta=1e-6,
+            outcome_bounds=3.0,
         ),
     }
     with pytest.raises(primo.InputError) as caught:

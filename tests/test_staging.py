@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import primo
+from primo import ownership
 from primo import staging as staging_module
 from primo.bounds import Bounds
 from primo.bundle import read_bundle
@@ -355,19 +356,20 @@ def test_a_crash_while_the_secret_is_destroyed_leaves_no_known_secret(tmp_path, 
     """Zeros in the place of the secret would be noise that everybody can compute."""
     out = tmp_path / "out"
     staging = begin(out)
-    overwrite = staging_module._overwrite
+    fill = ownership._fill
 
-    def crash(path, content):
-        overwrite(path, content)
+    def crash(handle, content):
+        fill(handle, content)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(staging_module, "_overwrite", crash)
+        patch.setattr(ownership, "_fill", crash)
         with pytest.raises(KeyboardInterrupt):
             staging.discard()
     staging.close()
     with Staging.resume(out) as again, pytest.raises(primo.PrivacyError, match="destroyed"):
         again.bits()
+    (partial_of(out) / "secret").touch(mode=0o600)
     (partial_of(out) / "secret").write_bytes(bytes(32))
     with Staging.resume(out) as again, pytest.raises(primo.PrivacyError, match="destroyed"):
         again.bits()

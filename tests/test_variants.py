@@ -280,7 +280,13 @@ class TestExtension:
         x, y, w = cohort()
         first = model().fit(x, y[:, :2]).release_
         second = primo.extend(
-            first, x, y[:, 2:], epsilon=5, delta=1e-6, outcome_bounds=2.0 * math.sqrt(3)
+            first,
+            x,
+            y[:, 2:],
+            protection="both",
+            epsilon=5,
+            delta=1e-6,
+            outcome_bounds=2.0 * math.sqrt(3),
         )
         assert second.covariance is first.covariance
         assert second.outcome_names == ("y2", "y3", "y4")
@@ -291,7 +297,8 @@ class TestExtension:
         assert "Together" in repr(second)
         fitted = primo.coefficients(second)
         assert np.linalg.norm(fitted.slopes - w[:, 2:]) / np.linalg.norm(w[:, 2:]) < 0.2
-        third = primo.extend(second, x, y[:, 0] * 2, epsilon=1, delta=1e-6, outcome_bounds=8.0)
+        keep = {"protection": "both", "epsilon": 1, "delta": 1e-6}
+        third = primo.extend(second, x, y[:, 0] * 2, outcome_bounds=8.0, **keep)
         assert third.plan.total_mu > second.plan.total_mu
         assert third.plan.total_epsilon > third.plan.epsilon
 
@@ -299,14 +306,16 @@ class TestExtension:
     def test_other_protections_extend_too(self, protection):
         x, y, w = cohort()
         first = model(protection=protection).fit(x, y[:, :2]).release_
-        second = primo.extend(first, x, y[:, 2:], epsilon=5, delta=1e-6, outcome_bounds=4.0)
+        keep = {"protection": protection, "epsilon": 5, "delta": 1e-6}
+        second = primo.extend(first, x, y[:, 2:], outcome_bounds=4.0, **keep)
         assert np.linalg.norm(primo.coefficients(second).slopes - w[:, 2:]) < 0.3
 
     def test_a_loaded_release_extends_like_the_one_in_memory(self, tmp_path):
         x, y, _ = cohort()
         first = model().fit(pd.DataFrame(x, columns=list("abcdef")), y[:, :2]).release_
         loaded = primo.load_release(primo.save_release(first, tmp_path / "first.npz"))
-        second = primo.extend(loaded, x, y[:, 2:], epsilon=2, delta=1e-6, outcome_bounds=4.0)
+        keep = {"protection": "both", "epsilon": 2, "delta": 1e-6}
+        second = primo.extend(loaded, x, y[:, 2:], outcome_bounds=4.0, **keep)
         assert second.feature_names == tuple("abcdef")
         np.testing.assert_array_equal(second.covariance, first.covariance)
 
@@ -315,7 +324,7 @@ class TestExtension:
         frame = pd.DataFrame(x, columns=list("abcdef"))
         first = model().fit(frame, pd.DataFrame(y[:, :2], columns=["p", "q"])).release_
         later = pd.DataFrame(y[:, 2:], columns=["r", "s", "t"])
-        keep = {"epsilon": 1, "delta": 1e-6, "outcome_bounds": 4.0}
+        keep = {"protection": "both", "epsilon": 1, "delta": 1e-6, "outcome_bounds": 4.0}
         with pytest.raises(primo.InputError, match="4000 rows and these are 3999"):
             primo.extend(first, frame[1:], later[1:], **keep)
         with pytest.raises(primo.InputError, match="feature 0 was 'a' and is 'z'"):
@@ -325,12 +334,14 @@ class TestExtension:
         with pytest.raises(primo.PrivacyError, match="'q' is in the earlier release"):
             primo.extend(first, frame, later.rename(columns={"r": "q"}), **keep)
         with pytest.raises(primo.BoundsError, match="outcomes are private"):
-            primo.extend(first, frame, later, epsilon=1, delta=1e-6)
+            primo.extend(first, frame, later, **keep | {"outcome_bounds": None})
         read = primo.Bounds.from_public(later.to_numpy())
         with pytest.raises(primo.BoundsError, match="read off data"):
-            primo.extend(first, frame, later, epsilon=1, delta=1e-6, outcome_bounds=read)
+            primo.extend(first, frame, later, **keep | {"outcome_bounds": read})
         with pytest.raises(primo.PrivacyError, match="'outcomes' was asked for"):
-            primo.extend(first, frame, later, protection="outcomes", **keep)
+            primo.extend(first, frame, later, **keep | {"protection": "outcomes"})
+        with pytest.raises(TypeError, match="protection"):
+            primo.extend(first, frame, later, epsilon=1, delta=1e-6, outcome_bounds=4.0)
         paper = model(calibration="paper").fit(frame, y[:, :2]).release_
         with pytest.raises(primo.InputError, match="not extended"):
             primo.extend(paper, frame, later, **keep)
@@ -339,7 +350,7 @@ class TestExtension:
         x, y, _ = cohort(n=200)
         with pytest.warns(primo.ReproducibleNoiseWarning):
             first = model(random_state=1).fit(x, y[:, :2]).release_
-        keep = {"epsilon": 1, "delta": 1e-6, "outcome_bounds": 4.0}
+        keep = {"protection": "both", "epsilon": 1, "delta": 1e-6, "outcome_bounds": 4.0}
         assert not primo.extend(first, x, y[:, 2:], **keep).publishable
         fresh = model().fit(x, y[:, :2]).release_
         with (
@@ -421,7 +432,7 @@ class TestArchive:
         for call in (
             lambda: primo.save_release(fitted, path),
             lambda: primo.coefficients(fitted),
-            lambda: primo.extend("r.npz", x, y, epsilon=1, delta=1e-6),
+            lambda: primo.extend("r.npz", x, y, protection="both", epsilon=1, delta=1e-6),
         ):
             with pytest.raises(primo.InputError, match="release_"):
                 call()

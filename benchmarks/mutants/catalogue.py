@@ -11,10 +11,21 @@ Mistakes without a mutant, because no test can see them:
 """
 
 from benchmarks.mutants.costs import CALIBRATED, CHARGED
+from benchmarks.mutants.files import FILES, GUARANTEE
 from benchmarks.mutants.noise import NOISE, REUSE
 from benchmarks.mutants.people import PEOPLE
 from benchmarks.mutants.rows import CLIPPING, SENSITIVITY
 
 __all__ = ["MUTANTS"]
 
-MUTANTS = (*SENSITIVITY, *CLIPPING, *NOISE, *REUSE, *CALIBRATED, *CHARGED, *PEOPLE)
+MUTANTS = (
+    *SENSITIVITY,
+    *CLIPPING,
+    *NOISE,
+    *REUSE,
+    *CALIBRATED,
+    *CHARGED,
+    *PEOPLE,
+    *FILES,
+    *GUARANTEE,
+)

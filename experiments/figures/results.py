@@ -68,8 +68,8 @@ def write(rows: Iterable[Score], path: Path) -> None:
     """Write rows, whole or not at all."""
     table = pa.Table.from_pylist([asdict(row) for row in rows], schema=COLUMNS)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as temporary:
-        pq.write_table(table, temporary)
+    with whole_file(path) as file:
+        pq.write_table(table, file)
 
 
 def read(path: Path) -> list[Score]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from primo.errors import InputError, PrivacyError
+from primo.bundle import Bundle
+from primo.errors import InputError
+from primo.extension import check_known
 from primo.fitting import Account, Engine, prepare_extension, release_rows
 from primo.intake import column_names, labels, numeric, people_of, random_bits, threads
 from primo.noise import check_backend
-from primo.privacy.protection import Protection
 from primo.release import Release, expect_release
 from primo.sources.arrays import ArraySource
 from primo.sources.base import Source, is_source
@@ -17,15 +18,15 @@ __all__ = ["extend"]
 
 
 def extend(
-    release: Release,
+    release: Release | Bundle,
     X: Any,
     Y: Any = None,
     *,
+    protection: str,
     epsilon: float,
     delta: float,
     outcome_bounds: Any = None,
     rows_per_person: int = 1,
-    protection: str | None = None,
     backend: str = "primo",
     n_jobs: int | None = None,
     verbose: bool = False,
@@ -38,21 +39,23 @@ def extend(
     Parameters
     ----------
     release
-        The earlier release, as fitted or loaded.
+        The earlier release, as fitted or loaded, or its bundle. With a ledger give the bundle
+        (`primo.read_bundle`): one that the ledger does not know is refused.
     X
         The features of the same rows in the same order, columns as before; or a source with these
         features and the new outcomes. With a ledger give a source if the first release was made from
         one: people are recognised by their ids.
     Y
         The new outcomes, (n, l) or (n,), unless X is a source.
+    protection
+        What is secret, as for `PrimoRegressor`; it has to be that of `release`. To be stated, because
+        a file that was swapped or edited must not decide it.
     epsilon, delta
         What the new outcomes may spend; only their association is paid for.
     outcome_bounds
         Public bounds of the new outcomes, as for `PrimoRegressor`.
     rows_per_person
         How many rows one person may own; at least as many as in the earlier release.
-    protection
-        If given, has to be that of `release`: a guard against a file that was swapped or edited.
     backend, n_jobs, verbose, random_state, account, client
         As for `PrimoRegressor` and its `fit`.
 
@@ -68,15 +71,15 @@ def extend(
     adds up, and the statement gives the (epsilon, delta) of the whole.
     """
     check_backend(backend, seeded=random_state is not None)
-    kept = expect_release(release).plan.protection
-    if protection is not None and Protection.parse(protection) is not kept:
-        raise PrivacyError(
-            f"protection={protection!r} was asked for, but the release to extend has {str(kept)!r}"
-        )
-    source = _source(release, X, Y)
+    if isinstance(release, Bundle):
+        if account is not None:
+            check_known(release, account.ledger)
+        release = release.release
+    source = _source(expect_release(release), X, Y)
     prepared = prepare_extension(
         release,
         source,
+        protection=protection,
         epsilon=epsilon,
         delta=delta,
         outcome_bounds=outcome_bounds,

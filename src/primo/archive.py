@@ -18,11 +18,11 @@ from primo.atomic import whole_file
 from primo.bounds import Clip
 from primo.errors import InputError
 from primo.grid import Grid
+from primo.guarantee import check_plan, noisy_blocks
 from primo.mechanisms.projection import Projected
 from primo.plans import CovarianceOrigin, Plan
 from primo.privacy.budget import Budget, is_number, is_whole
 from primo.privacy.protection import Protection
-from primo.privacy.sensitivity import joint_distance
 from primo.release import Release, expect_release
 
 __all__ = ["load_release", "read_release", "save_release", "write_release"]
@@ -49,7 +49,7 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> Path:
     """
     expect_release(release)
     target = Path(path)
-    with whole_file(target) as part, open(part, "wb") as file:
+    with whole_file(target) as file:
         write_release(release, file)
     return target
 
@@ -65,6 +65,7 @@ def write_release(release: Release, file: BinaryIO) -> None:
     manifest = {
         "format": _FORMAT,
         "plan": plan,
+        "noisy": noisy_blocks(release.plan),
         "feature_names": release.feature_names,
         "outcome_names": release.outcome_names,
         "earlier_outcomes": release.earlier_outcomes,
@@ -79,7 +80,12 @@ def write_release(release: Release, file: BinaryIO) -> None:
 
 
 def load_release(path: str | os.PathLike[str]) -> Release:
-    """Read a release that `save_release` wrote; refuse anything else with the reason."""
+    """Read a release that `save_release` wrote; refuse anything else with the reason.
+
+    The guarantee is computed anew from the stored noise, and a file that states another is refused
+    (`primo.guarantee`). Whether these are the numbers that were released, only whoever made the file
+    can say: compare a bundle's digest with the ledger.
+    """
     try:
         with open(path, "rb") as file:
             return read_release(file, str(path))
@@ -145,12 +151,15 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
     stored["covariance_origin"] = CovarianceOrigin(stored["covariance_origin"])
     plan = Plan(**stored)
     _check_kinds(plan)
+    check_plan(plan)
+    if manifest["noisy"] != noisy_blocks(plan):
+        raise ValueError("the protection does not fit the blocks that have noise")
     release = Release(
         plan=plan,
         feature_names=tuple(manifest["feature_names"]),
         outcome_names=tuple(manifest["outcome_names"]),
         earlier_outcomes=tuple(manifest["earlier_outcomes"]),
-        reproducible=bool(manifest["reproducible"]),
+        reproducible=manifest["reproducible"],
         projected=_projected(arrays),
         backend=str(manifest["backend"]),
         **{name: arrays[name] for name in _ARRAYS},
@@ -183,15 +192,10 @@ def _check(release: Release) -> None:
         "association": (plan.width, plan.l),
         "outcome_moments": outcome,
     }
-    if not (is_whole(plan.rows_per_person) and plan.rows_per_person >= 1):
-        raise ValueError("the plan is not one that primo makes")
-    if plan.missing not in ("error", "centre") or not 1 <= (plan.sampled or 1) <= plan.n:
-        raise ValueError("the plan is not one that primo makes")
-    grid = plan.grid
-    spent = joint_distance(grid.p if plan.covariance_noisy else 0 * grid.p, grid.q, grid.s)
-    radii = (grid.feature_radius_squared, grid.outcome_radius_squared)
-    if not 0 < min(radii) <= max(radii) <= 2**40 or spent > plan.mu**2 * (1 + 1e-9):
-        raise ValueError("the noise does not fit the guarantee that the plan states")
+    if bool(release.earlier_outcomes) != bool(plan.earlier_mu):
+        raise ValueError("it names earlier outcomes without their cost, or a cost without outcomes")
+    if (release.projected is not None) != (plan.association == "projection"):
+        raise ValueError("the projected association does not fit the plan")
     for name, shape in shapes.items():
         array = getattr(release, name)
         if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
@@ -202,7 +206,10 @@ def _check(release: Release) -> None:
         or not 0 <= release.projected.noise_left <= 1
     ):
         raise ValueError("the projected association does not fit the plan")
-    for name, count in (("feature_names", plan.d), ("outcome_names", plan.l)):
+    counts = {"feature_names": plan.d, "outcome_names": plan.l, "earlier_outcomes": None}
+    for name, count in counts.items():
         names = getattr(release, name)
-        if len(names) != count or not all(isinstance(text, str) for text in names):
+        if count not in (None, len(names)) or not all(isinstance(text, str) for text in names):
             raise ValueError(f"the {name} do not fit the plan")
+    if not isinstance(release.reproducible, bool):
+        raise ValueError("reproducible is of another kind")

@@ -1,17 +1,35 @@
-"""Files and folders that appear whole or not at all, and errors that say so."""
+"""Files and folders that appear whole or not at all, and errors that say so.
+
+The one place where primo makes files that others may read. A file is made by its name once, never
+through a link and never in the place of another, and from then on only its descriptor is used: whoever
+can write to the same folder can remove it or put another in its place, but not have our bytes
+written somewhere else. What is ours alone is made in `primo.ownership`.
+"""
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO, TextIO
 
 from primo.errors import InputError
 
-__all__ = ["flush", "new_folder", "publish", "refuse_existing", "whole_file", "writing"]
+__all__ = [
+    "as_text",
+    "flush",
+    "new_file",
+    "new_folder",
+    "publish",
+    "refuse_existing",
+    "whole_file",
+    "writing",
+]
 
 
 @contextmanager
@@ -27,46 +45,68 @@ def writing(target: Path) -> Iterator[None]:
         ) from error
 
 
-@contextmanager
-def whole_file(target: Path, *, private: bool = False) -> Iterator[Path]:
-    """Yield a temporary sibling to write; on success it replaces `target`, else it is removed.
+def new_file(path: Path, *, private: bool = False) -> BinaryIO:
+    """Make a file that did not exist and open it for writing; a link in its place is an error.
 
-    A reader sees the old file or the new one, never half of one, even after a loss of power. With
-    `private` only the owner may read it.
+    With `private` only the owner may read it.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o600 if private else 0o666), "w+b")
+
+
+@contextmanager
+def as_text(file: BinaryIO) -> Iterator[TextIO]:
+    """Write UTF-8 text to a binary file, which stays open."""
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+    try:
+        yield text
+        text.flush()
+    finally:
+        text.detach()
+
+
+@contextmanager
+def whole_file(target: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    """Yield a temporary file to write; on success it replaces `target`, else it is removed.
+
+    A reader sees the old file or the new one, never half of one, even after a loss of power. A link
+    at `target` is replaced, not followed. With `private` only the owner may read it.
     """
     if not target.parent.is_dir():
         raise InputError(f"the folder {str(target.parent)!r} does not exist; create it first")
     if target.is_dir():
         raise InputError(f"{str(target)!r} is a folder; give the name of a file")
-    # The name keeps its endings, by which writers choose the format.
-    part = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
-    try:
-        with writing(target):
-            os.close(
-                os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
-            )
-            yield part
-            flush(part)
-            os.replace(part, target)
+    part = target.with_name(f".{secrets.token_hex(8)}.primo-part")
+    with writing(target):
+        file = new_file(part, private=private)
+        try:
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                if not os.path.samestat(os.lstat(part), os.fstat(file.fileno())):
+                    raise OSError(errno.ESTALE, "another program put a file in its place")
+                os.replace(part, target)
             flush(target.parent)
-    finally:
-        part.unlink(missing_ok=True)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 @contextmanager
 def new_folder(target: Path, *, workspace: Path | None = None) -> Iterator[Path]:
     """Yield a temporary folder to fill, removed at the end; `publish` moves out of it.
 
-    It lies beside `target`, or in `workspace` on the same file system.
+    It lies beside `target`, or in `workspace` on the same file system. Nobody else may enter it, so
+    nobody can put links where files will be made; fill a folder inside it with what is published.
     """
     parent = workspace or target.parent
     if not parent.is_dir():
         raise InputError(f"the folder {str(parent)!r} does not exist; create it first")
     refuse_existing(target)
-    folder = parent / f".{target.name}.{secrets.token_hex(4)}"
+    folder = parent / f".{target.name}.{secrets.token_hex(8)}"
     with writing(target):
         try:
-            folder.mkdir()
+            os.mkdir(folder, 0o700)
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -91,7 +131,7 @@ def refuse_existing(target: Path) -> None:
 
 def flush(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk."""
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     finally:

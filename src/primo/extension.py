@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 from primo.bounds import Bounds
+from primo.bundle import Bundle
 from primo.errors import InputError, PrivacyError
+from primo.guarantee import check_plan
 from primo.noise import RandomBits
 from primo.planner import extension_plan
 from primo.plans import Plan
@@ -13,7 +16,10 @@ from primo.privacy.protection import Protection
 from primo.release import Release
 from primo.sources.base import Source
 
-__all__ = ["as_extension", "check_bits", "plan_of_extension"]
+if TYPE_CHECKING:
+    from primo.ledger import Ledger
+
+__all__ = ["as_extension", "check_bits", "check_known", "check_protection", "plan_of_extension"]
 
 
 def plan_of_extension(
@@ -26,8 +32,11 @@ def plan_of_extension(
 ) -> Plan:
     """Plan the release of new outcomes of the same rows, in the same order, as `earlier`.
 
-    The new release spends (`epsilon`, `delta`) on the association of the new outcomes alone.
+    The new release spends (`epsilon`, `delta`) on the association of the new outcomes alone. What is
+    taken from `earlier` (the bounds of the features, their grid, where the covariance comes from) has
+    to be what a planner makes: then it cannot weaken the noise of the new release.
     """
+    check_plan(earlier.plan)
     plan = extension_plan(
         earlier.plan,
         l=len(source.outcome_names),
@@ -37,6 +46,34 @@ def plan_of_extension(
     )
     check_same_rows(earlier, source)
     return plan
+
+
+def check_protection(earlier: Release, stated: Protection | str) -> Protection:
+    """Return the protection that the user states; refuse an earlier release that has another."""
+    protection, kept = Protection.parse(stated), earlier.plan.protection
+    if protection is not kept:
+        raise PrivacyError(
+            f"protection={str(protection)!r} was asked for, but the release to extend has "
+            f"{str(kept)!r}. If that is not what you released, the file was swapped or edited: compare "
+            "its digest with the ledger; else state the protection that it has"
+        )
+    return protection
+
+
+def check_known(earlier: Bundle, ledger: Ledger) -> None:
+    """Refuse a bundle that is not, to the byte, a release that the ledger knows as published."""
+    known = ledger.find(earlier.manifest["release_id"])
+    if known is None or known.digest is None:
+        raise InputError(
+            f"{earlier.path} is not a release that {ledger.where} knows, so nobody vouches for what it "
+            "says of its noise and its cost. Use the ledger that it was paid from; if there was none, "
+            "have the steward enter it (primo ledger note --release)"
+        )
+    if known.digest != earlier.digest:
+        raise InputError(
+            f"{earlier.path} is not what {ledger.where} has under release {known.release_id}: its "
+            "digest differs. Use an untouched copy"
+        )
 
 
 def as_extension(release: Release, earlier: Release) -> Release:

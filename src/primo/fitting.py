@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from primo.bounds import Bounds, as_bounds
 from primo.errors import InputError
-from primo.extension import as_extension, check_bits, plan_of_extension
+from primo.extension import as_extension, check_bits, check_protection, plan_of_extension
 from primo.intake import reference_covariance
 from primo.noise import RandomBits
 from primo.pipeline import make_release
@@ -127,13 +127,19 @@ def prepare_extension(
     earlier: Release,
     source: Source,
     *,
+    protection: Protection | str,
     epsilon: float,
     delta: float,
     outcome_bounds: Any,
     rows_per_person: int = 1,
 ) -> Prepared:
-    """Plan the release of new outcomes of the rows of an earlier one. Reads no private row."""
-    private = earlier.plan.protection.outcomes_private
+    """Plan the release of new outcomes of the rows of an earlier one. Reads no private row.
+
+    `protection` is what the user says, not the earlier release: a file decides nothing about what is
+    read and what is released exactly. It has to be that of the earlier release.
+    """
+    protection = check_protection(earlier, protection)
+    private = protection.outcomes_private
     plan = plan_of_extension(
         earlier,
         source,

@@ -60,6 +60,20 @@ class Grid:
         """Squared bound over noise variance of the outcome moments."""
         return Fraction(self.outcome_radius_squared**2, 2**self.outcome_variance_bits)
 
+    def fits(self, n: int) -> bool:
+        """Whether sums over n rows, noise included, fit the integers, and the noise is not too small."""
+        radii = (self.feature_radius_squared, self.outcome_radius_squared)
+        bits = (
+            self.covariance_variance_bits - 1,
+            self.association_variance_bits,
+            self.outcome_variance_bits - 1,
+        )
+        return (
+            0 < min(radii) <= max(radii) <= 2 ** max(0, _squared_bits(n))
+            and min(bits) >= SMALLEST_VARIANCE_BITS
+            and max(bits) <= _LARGEST_VARIANCE_BITS
+        )
+
     @property
     def exact_rows(self) -> int:
         """How many rows can be summed in float64 without rounding."""
@@ -95,8 +109,7 @@ def make_grid(*, p: float, q: float, n: int, feature_radius_squared: int | None 
     """
     s = min(q * q / (4 * p), q / 2)
     squared_bits = min(
-        _LARGEST_SQUARED_BITS,
-        61 - max(1, n - 1).bit_length(),
+        _squared_bits(n),
         math.floor(_LARGEST_VARIANCE_BITS / 2 + math.log2(min(p, q, s)) / 2),
     )
     if squared_bits < 24:
@@ -116,14 +129,14 @@ def make_grid(*, p: float, q: float, n: int, feature_radius_squared: int | None 
         association_variance_bits=association_bits,
         outcome_variance_bits=outcome_bits,
     )
-    smallest = min(
-        grid.covariance_variance_bits - 1,
-        grid.association_variance_bits,
-        grid.outcome_variance_bits - 1,
-    )
-    if smallest < SMALLEST_VARIANCE_BITS:
+    if not grid.fits(n):
         raise _too_large(n)
     return grid
+
+
+def _squared_bits(n: int) -> int:
+    """Bits of a squared norm with which the sums over n rows fit int64."""
+    return min(_LARGEST_SQUARED_BITS, 61 - max(1, n - 1).bit_length())
 
 
 def _too_large(n: int) -> InputError:

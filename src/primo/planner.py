@@ -16,7 +16,15 @@ from primo.privacy.protection import Protection
 from primo.privacy.sensitivity import joint_distance
 from primo.privacy.subsampling import SampledScales, calibrate, true_delta, true_epsilon
 
-__all__ = ["FULL_OUTCOME_MOMENTS", "extension_plan", "make_plan"]
+__all__ = [
+    "FULL_OUTCOME_MOMENTS",
+    "check_choices",
+    "extension_plan",
+    "make_plan",
+    "margin_of",
+    "paper_algorithm",
+    "sampled_scales",
+]
 
 #: Up to this many outcomes all of YᵀY is released, beyond it only its diagonal.
 FULL_OUTCOME_MOMENTS = 512
@@ -86,7 +94,7 @@ def make_plan(
             WeakGuaranteeWarning,
             stacklevel=3,
         )
-    _check_choices(
+    check_choices(
         protection,
         split=split,
         outcome_moments=outcome_moments,
@@ -115,10 +123,10 @@ def make_plan(
                 'space already drops the noise outside: use association="gauss"'
             )
     full = _full(outcome_moments, l)
-    margin = _margin(d + bool(intercept), l, full)
+    margin = margin_of(d + bool(intercept), l, full)
     covariance_noisy = protection.features_private and origin is CovarianceOrigin.ROWS
     if calibration != "exact":
-        algorithm = _paper_algorithm(protection, calibration, sampled)
+        algorithm = paper_algorithm(protection, calibration, sampled)
         calibrated = _paper(budget, n, algorithm, protection, sampled, margin)
     elif sampled is not None and sampled < n:
         calibrated = _sampled(budget, n, l, sampled, split, margin)
@@ -170,7 +178,7 @@ def extension_plan(
     if l < 1:
         raise InputError(f"l={l} must be at least 1")
     full = _full("auto", l)
-    margin = _margin(earlier.width, l, full)
+    margin = margin_of(earlier.width, l, full)
     mu = mu_of(budget, margin=margin)
     q = mu**2 / 4 * (1 - 1e-11)
     grid = make_grid(
@@ -213,7 +221,7 @@ def extension_plan(
 _Calibrated = tuple[float, float, float, Grid]  # mu, epsilon, split, grid
 
 
-def _paper_algorithm(
+def paper_algorithm(
     protection: Protection, calibration: str, sampled: int | None
 ) -> PaperAlgorithm:
     """Return the algorithm of the paper that a request stands for."""
@@ -244,7 +252,7 @@ def _paper(
     released = grid.p if protection.features_private else 0 * grid.p
     mu = math.sqrt(joint_distance(released, grid.q, grid.s)) * (1 + 1e-12)
     if sampled is not None and sampled < n:
-        given = true_epsilon(_scales(n, sampled, grid), budget.delta * math.exp(-2 * margin))
+        given = true_epsilon(sampled_scales(n, sampled, grid), budget.delta * math.exp(-2 * margin))
         given += 2 * margin
     else:
         given = epsilon_with_margin(mu, budget.delta, margin)
@@ -260,13 +268,14 @@ def _sampled(
     # Room for the float rounding of p and q; more is rarely needed, at the smallest budgets.
     for room in (1e-11, 1e-8, 1e-5):
         grid = make_grid(p=p * (1 - room), q=q * (1 - room), n=n)
-        given = true_delta(_scales(n, sampled, grid), budget.epsilon - 2 * margin)
+        given = true_delta(sampled_scales(n, sampled, grid), budget.epsilon - 2 * margin)
         if given <= budget.delta * math.exp(-2 * margin):
             return scales.public_mu, budget.epsilon, scales.split, grid
     raise InputError(f"{budget} is too small for a sub-sampled covariance; raise epsilon or delta")
 
 
-def _scales(n: int, sampled: int, grid: Grid) -> SampledScales:
+def sampled_scales(n: int, sampled: int, grid: Grid) -> SampledScales:
+    """Return the noise scales of a grid whose covariance is that of sampled rows."""
     return SampledScales(
         rows=n,
         sampled=sampled,
@@ -293,12 +302,13 @@ def _full(outcome_moments: str, l: int) -> bool:
     return outcome_moments == "full" or (outcome_moments == "auto" and l <= FULL_OUTCOME_MOMENTS)
 
 
-def _margin(width: int, l: int, full: bool) -> float:
+def margin_of(width: int, l: int, full: bool) -> float:
+    """Return the lattice margin of a release of this many numbers."""
     count = width * (width + 1) // 2 + width * l + (l * (l + 1) // 2 if full else l)
     return lattice_margin(count, SMALLEST_VARIANCE_BITS)
 
 
-def _check_choices(
+def check_choices(
     protection: Protection,
     *,
     split: float | None,

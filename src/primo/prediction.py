@@ -68,8 +68,8 @@ def predict_to_file(
         raise InputError(f"{str(target)!r}: give a name that ends in {', '.join(ENDINGS)}")
     with (
         row_progress(len(order), show=show_progress) as progress,
-        whole_file(target, private=True) as part,
-        open_table(part, schema) as write,
+        whole_file(target, private=True) as file,
+        open_table(file, target.name, schema) as write,
     ):
         start = 0
         for block in columns.blocks(order, block_rows):

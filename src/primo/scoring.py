@@ -21,7 +21,7 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.atomic import new_folder, publish, whole_file
+from primo.atomic import as_text, new_file, new_folder, publish, whole_file
 from primo.errors import InputError
 from primo.fitted import Coefficients
 from primo.variants import Variants
@@ -65,13 +65,13 @@ def write_plink_scores(
             )
     target = Path(path)
     columns = _safe_names(coefficients.outcome_names)
-    with whole_file(target) as part, open(part, "w", encoding="utf-8", newline="\n") as file:
+    with whole_file(target) as binary, as_text(binary) as file:
         file.write("\t".join(("ID", "A1", *columns)) + "\n")
         for name, counted, row in zip(variants.names, variants.counted, slopes, strict=True):
             file.write("\t".join((name, counted, *map(_NUMBER.__mod__, row.tolist()))) + "\n")
     sidecar = target.with_name(target.name + ".outcomes.tsv")
     lines = zip(columns, coefficients.outcome_names, coefficients.intercept.tolist(), strict=True)
-    with whole_file(sidecar) as part, open(part, "w", encoding="utf-8", newline="\n") as file:
+    with whole_file(sidecar) as binary, as_text(binary) as file:
         file.write("column\toutcome\tintercept\n")
         file.writelines(f"{c}\t{escaped(name)}\t{_NUMBER % value}\n" for c, name, value in lines)
     return ScoreFile(path=target, sidecar=sidecar, columns=columns, left_out=left_out)
@@ -196,11 +196,11 @@ def _pgs_columns(variants: Variants) -> list[str]:
 def _text(path: Path) -> Iterator[TextIO]:
     """Open a text file, compressed without name and time if it ends in .gz."""
     if path.suffix != ".gz":
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
+        with new_file(path) as raw, as_text(raw) as file:
             yield file
         return
     with (
-        open(path, "wb") as raw,
+        new_file(path) as raw,
         gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed,
         io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as file,
     ):

@@ -6,7 +6,9 @@
     secret     32 random bytes from which the noise is derived (`primo.sealing`)
     lock       held by the process that works on it
 
-and waits until it is on the disk *before* the ledger is charged. Whenever the process dies, there is
+and waits until it is on the disk *before* the ledger is charged; `drawn` says later for which moments
+noise was drawn. A folder that is not ours alone is refused: whoever made it, or may look into it,
+may know the secret. Whenever the process dies, there is
 
     no folder                  nothing was begun, or everything is finished
     a folder without job.json  `begin` was interrupted: nothing was charged; `begin` takes over
@@ -20,23 +22,23 @@ matter how much of the first run's output was seen.
 from __future__ import annotations
 
 import datetime
-import fcntl
 import hmac
 import json
 import os
 import secrets
-import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from primo.atomic import flush, refuse_existing, whole_file, writing
+from primo.atomic import flush, refuse_existing, writing
 from primo.bundle import read_bundle, write_bundle
 from primo.bundle.write import check_release_id, new_release_id
 from primo.errors import InputError, PrimoError, PrivacyError
 from primo.noise import RandomBits
+from primo.ownership import NotOursError, PrivateFolder
 from primo.plans import Plan
 from primo.release import Release
 from primo.sealing import plan_digest
@@ -61,11 +63,11 @@ class Staging:
     `finish` or `discard` was called.
     """
 
-    def __init__(self, out: Path, lock: int, job: dict[str, Any]) -> None:
+    def __init__(self, out: Path, held: PrivateFolder, job: dict[str, Any]) -> None:
         """Use `begin` or `resume`."""
         self.out = out
-        self.folder = partial_of(out)
-        self._lock: int | None = lock
+        self.folder = held.path
+        self._held: PrivateFolder | None = held
         self._job = job
 
     @classmethod
@@ -98,14 +100,15 @@ class Staging:
 
         Notes
         -----
-        Guarantee: when this returns, everything needed for a resume is on the disk. Until the bundle is
-        published and the secret destroyed, the folder is as private as the rows.
+        Guarantee: when this returns, everything needed for a resume is on the disk, in a folder that no
+        other user can look into. Until the bundle is published and the secret destroyed, it is as
+        private as the rows.
         """
         place = Path(os.path.abspath(out))
         if not place.parent.is_dir():
             raise InputError(f"the folder {str(place.parent)!r} does not exist; create it first")
         folder = partial_of(place)
-        if not folder.exists():
+        if not os.path.lexists(folder):
             refuse_existing(place)
         day = created or datetime.datetime.now(datetime.UTC).date()
         job = {
@@ -117,41 +120,41 @@ class Staging:
             "charge": dict(charge),
             "config": config,
         }
-        with writing(folder):
-            folder.mkdir(mode=0o700, exist_ok=True)
-            lock = _locked(folder)
+        with writing(folder), _ours(folder):
+            held = _held(PrivateFolder.make(folder))
             try:
-                if (folder / "job.json").exists():
+                if held.has("job.json"):
                     raise InputError(_unfinished(place))
                 refuse_existing(place)
-                _prepare(folder, job)
+                _prepare(held, job)
             except BaseException:
-                os.close(lock)
+                held.close()
                 raise
-        return cls(place, lock, job)
+        return cls(place, held, job)
 
     @classmethod
     def resume(cls, out: str | os.PathLike[str]) -> Self:
         """Take up a release that was begun and not finished; refuse with the reason if there is none."""
         place = Path(os.path.abspath(out))
         folder = partial_of(place)
-        if not folder.is_dir():
+        if not os.path.lexists(folder):
             there = " It is complete." if place.exists() else " Start it without --resume."
             raise InputError(f"nothing to resume for {str(place)!r}.{there}")
-        with writing(folder):
-            lock = _locked(folder)
-        try:
-            if not (folder / "job.json").exists():
-                _remove(folder)
-                raise InputError(
-                    f"nothing to resume for {str(place)!r}: the run was interrupted before anything was "
-                    "charged, or after all was done. If there is no release, start it without --resume"
-                )
-            job = _read_job(folder / "job.json")
-        except BaseException:
-            os.close(lock)
-            raise
-        return cls(place, lock, job)
+        with writing(folder), _ours(folder):
+            held = _held(PrivateFolder.open(folder))
+            try:
+                if not held.has("job.json"):
+                    _remove(held)
+                    raise InputError(
+                        f"nothing to resume for {str(place)!r}: the run was interrupted before anything "
+                        "was charged, or after all was done. If there is no release, start it without "
+                        "--resume"
+                    )
+                job = _read_job(held)
+            except BaseException:
+                held.close()
+                raise
+        return cls(place, held, job)
 
     @property
     def release_id(self) -> str:
@@ -193,7 +196,7 @@ class Staging:
     @property
     def drawn(self) -> bool:
         """Whether noise was drawn, so that there is something that must not be drawn again."""
-        return (self.folder / "drawn").exists()
+        return self._place.has("drawn")
 
     def check_plan(self, plan: Plan) -> None:
         """Refuse a plan that is not the one that was begun with and paid for."""
@@ -205,9 +208,9 @@ class Staging:
 
     def bits(self) -> RandomBits:
         """Return sealed bits: the same noise for the same rows, however often it is drawn."""
-        self._check_held()
         try:
-            secret = (self.folder / "secret").read_bytes()
+            with _ours(self.folder):
+                secret = self._place.read("secret")
         except FileNotFoundError:
             secret = b""
         if len(secret) != _SECRET_BYTES or not any(secret):
@@ -224,12 +227,13 @@ class Staging:
         So one charge gives one release, even if an earlier attempt was published and then moved away.
         What is noted is keyed: the folder alone tells nothing of the moments.
         """
-        place = self.folder / "drawn"
-        mark = hmac.digest(secret, b"primo.staging/drawn:" + digest, "sha256").hex()
-        if not place.exists():
-            with whole_file(place, private=True) as part:
-                part.write_text(mark, encoding="ascii")
-        elif not hmac.compare_digest(place.read_text(encoding="ascii"), mark):
+        mark = hmac.digest(secret, b"primo.staging/drawn:" + digest, "sha256").hex().encode()
+        with writing(self.folder), _ours(self.folder):
+            if not self.drawn:
+                self._place.write("drawn", mark)
+                return
+            same = hmac.compare_digest(self._place.read("drawn"), mark)
+        if not same:
             raise PrivacyError(
                 f"release {self.release_id} was drawn before, and from other rows, columns or options "
                 "than these: a second draw would be a second release for one charge. Resume it with "
@@ -250,10 +254,12 @@ class Staging:
 
         `config` replaces that of the first attempt, where a resumed run changed what it may change.
         """
-        self._check_held()
-        for entry in self.folder.iterdir():  # what an attempt that was killed has left
-            if entry.is_dir():
-                shutil.rmtree(entry)
+        self._place.remove_folders()  # what an attempt that was killed has left
+        if not self._place.in_place:
+            raise PrivacyError(
+                f"{str(self.folder)!r} was moved, or another folder was put in its place, while it was "
+                "in use; move it back and resume"
+            )
         return write_bundle(
             release,
             self.out,
@@ -279,15 +285,14 @@ class Staging:
         Overwriting is best effort: a journal, a snapshot or a solid-state disk may keep the old
         bytes, so keep the folder out of backups.
         """
-        self._check_held()
-        _remove(self.folder)
+        _remove(self._place)
         self.close()
 
     def close(self) -> None:
         """Let go of the lock and keep everything for a resume."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        if self._held is not None:
+            self._held.close()
+            self._held = None
 
     def __enter__(self) -> Self:
         return self
@@ -300,75 +305,71 @@ class Staging:
     ) -> None:
         self.close()
 
-    def _check_held(self) -> None:
-        if self._lock is None:
+    @property
+    def _place(self) -> PrivateFolder:
+        """The private folder, while it is held."""
+        if self._held is None:
             raise InputError("this staging was closed; take it up again with Staging.resume")
+        return self._held
 
 
-def _locked(folder: Path) -> int:
-    """Take the lock of the folder, or refuse: two runs at once would both write and both clean up."""
-    busy = InputError(f"another process is working on {str(folder)!r}; wait until it ends")
-    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _held(folder: PrivateFolder) -> PrivateFolder:
+    """Take the folder's lock: two runs at once would both write and both clean up."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # It may have been finished and removed between opening and locking.
-        if os.stat(folder / "lock").st_ino != os.fstat(handle).st_ino:
-            raise busy
-    except (BlockingIOError, FileNotFoundError):
-        os.close(handle)
-        raise busy from None
+        if not folder.lock("lock"):
+            where = str(folder.path)
+            raise InputError(f"another process is working on {where!r}; wait until it ends")
     except BaseException:
-        os.close(handle)
+        folder.close()
         raise
-    return handle
+    return folder
 
 
-def _prepare(folder: Path, job: dict[str, Any]) -> None:
+@contextmanager
+def _ours(folder: Path) -> Iterator[None]:
+    """Say of what is not ours alone where it is, why that matters and what to do."""
+    try:
+        yield
+    except NotOursError as reason:
+        raise PrivacyError(
+            f"{str(folder)!r}, or a file in it, is refused: {reason}. It has to be yours alone, because "
+            "with the secret in it the noise can be taken off the release. Somebody may know that "
+            "secret: remove the folder and start anew without --resume, in a folder where other users "
+            "cannot write. What was charged stays charged"
+        ) from None
+
+
+def _prepare(folder: PrivateFolder, job: dict[str, Any]) -> None:
     """Write secret and job; the job comes last, so its presence means that all is there."""
     try:
-        _overwrite(folder / "secret", secrets.token_bytes(_SECRET_BYTES))
-        with whole_file(folder / "job.json", private=True) as part:
-            part.write_text(json.dumps(job, indent=2), encoding="utf-8")
-        flush(folder.parent)
+        folder.write("secret", secrets.token_bytes(_SECRET_BYTES))
+        folder.write("job.json", json.dumps(job, indent=2).encode())
+        flush(folder.path.parent)
     except BaseException:
         # Nothing was drawn with the secret yet, so it needs no care; on a full disk care would fail.
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            _clear(folder)
         raise
 
 
-def _remove(folder: Path) -> None:
+def _remove(folder: PrivateFolder) -> None:
     """Destroy the secret, then the job, then the lock: whatever a crash leaves can be told apart."""
-    secret, gone = folder / "secret", folder / "destroyed"
-    if secret.exists():
-        # Under another name first: a crash must not leave a secret in place that is all zeros.
-        secret.rename(gone)
-        flush(folder)
-    if gone.exists():
-        _overwrite(gone, bytes(_SECRET_BYTES))
-        gone.unlink()
-        flush(folder)
+    folder.destroy("secret", "destroyed")
+    _clear(folder)
+    flush(folder.path.parent)
+
+
+def _clear(folder: PrivateFolder) -> None:
+    """Remove everything, the job and the lock last, and the folder."""
     last = ("job.json", "lock")
-    others = [entry.name for entry in folder.iterdir() if entry.name not in last]
-    for entry in (folder / name for name in (*others, *last)):
-        if entry.is_dir():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink(missing_ok=True)
-    folder.rmdir()
-    flush(folder.parent)
+    for name in (*(name for name in folder.names() if name not in last), *last):
+        folder.remove(name)
+    folder.remove_itself()
 
 
-def _overwrite(path: Path, content: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _read_job(path: Path) -> dict[str, Any]:
+def _read_job(folder: PrivateFolder) -> dict[str, Any]:
     try:
-        job: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        job: dict[str, Any] = json.loads(folder.read("job.json").decode())
         if job["format"] != _FORMAT:
             raise ValueError("another format")
         if not all(isinstance(job[name], str) for name in ("config", "primo", "plan_digest")):
@@ -376,8 +377,11 @@ def _read_job(path: Path) -> dict[str, Any]:
         check_release_id(job["release_id"])
         datetime.date.fromisoformat(job["created"])
         dict(job["charge"])
+    except NotOursError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, RecursionError, PrimoError):
-        raise InputError(f"{str(path)!r} is damaged or of another version") from None
+        where = str(folder.path / "job.json")
+        raise InputError(f"{where!r} is damaged or of another version") from None
     return job
 
 

@@ -8,15 +8,16 @@ plain, uncompressed, without statistics. Only .tsv.gz is compressed, for tables 
 from __future__ import annotations
 
 import gzip
+import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.atomic import as_text
 from primo.errors import InputError
 
 __all__ = ["ENDINGS", "Block", "Schema", "Write", "escaped", "open_table", "unescaped"]
@@ -33,13 +34,13 @@ _TABLE = str.maketrans(_ESCAPES)
 
 
 @contextmanager
-def open_table(path: Path, schema: Schema) -> Iterator[Write]:
-    """Open a .tsv, .tsv.gz or .parquet file for blocks of lines; see `primo.atomic` for safety."""
+def open_table(file: BinaryIO, name: str, schema: Schema) -> Iterator[Write]:
+    """Write blocks of lines to an open file as .tsv, .tsv.gz or .parquet, by the ending of its name."""
     writers = {".tsv": _tsv, ".tsv.gz": _gzipped_tsv, ".parquet": _parquet}
-    ending = next((e for e in ENDINGS if path.name.endswith(e)), None)
+    ending = next((e for e in ENDINGS if name.endswith(e)), None)
     if ending is None:
-        raise InputError(f"{path.name}: give a name that ends in {', '.join(ENDINGS)}")
-    with writers[ending](path, schema) as write:
+        raise InputError(f"{name}: give a name that ends in {', '.join(ENDINGS)}")
+    with writers[ending](file, schema) as write:
         yield write
 
 
@@ -75,15 +76,18 @@ _CELLS: dict[str, Callable[[NDArray[Any]], Sequence[str]]] = {
 
 
 @contextmanager
-def _tsv(path: Path, schema: Schema) -> Iterator[Write]:
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        yield _lines(file, schema)
+def _tsv(file: BinaryIO, schema: Schema) -> Iterator[Write]:
+    with as_text(file) as text:
+        yield _lines(text, schema)
 
 
 @contextmanager
-def _gzipped_tsv(path: Path, schema: Schema) -> Iterator[Write]:
-    with gzip.open(path, "wt", compresslevel=3, encoding="utf-8", newline="\n") as file:
-        yield _lines(file, schema)
+def _gzipped_tsv(file: BinaryIO, schema: Schema) -> Iterator[Write]:
+    with (
+        gzip.GzipFile(filename="", mode="wb", compresslevel=3, fileobj=file, mtime=0) as packed,
+        io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text,
+    ):
+        yield _lines(text, schema)
 
 
 def _lines(file: Any, schema: Schema) -> Write:
@@ -97,7 +101,7 @@ def _lines(file: Any, schema: Schema) -> Write:
 
 
 @contextmanager
-def _parquet(path: Path, schema: Schema) -> Iterator[Write]:
+def _parquet(file: BinaryIO, schema: Schema) -> Iterator[Write]:
     try:
         import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
         import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
@@ -116,7 +120,7 @@ def _parquet(path: Path, schema: Schema) -> Iterator[Write]:
         "use_dictionary": [name for name, kind in schema.items() if kind == "text"],
         "write_statistics": False,
     }
-    with pq.ParquetWriter(path, arrow, **options) as writer:
+    with pq.ParquetWriter(file, arrow, **options) as writer:
 
         def write(block: Block) -> None:
             columns = [

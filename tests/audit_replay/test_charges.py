@@ -162,6 +162,7 @@ def test_an_extension_of_other_people_is_refused_before_it_is_paid(ways, tmp_pat
         prepare_extension(
             way.prepared().earlier,
             ways.table(x[1:], y[1:]),
+            protection="both",
             epsilon=1.0,
             delta=1e-6,
             outcome_bounds=Bounds(norm=1.0),

@@ -83,7 +83,12 @@ class Way:
             bits=RandomBits.seeded(1),
         )
         return prepare_extension(
-            first, source, epsilon=EPSILON, delta=DELTA, outcome_bounds=Bounds(norm=Y_NORM)
+            first,
+            source,
+            protection=self.protection,
+            epsilon=EPSILON,
+            delta=DELTA,
+            outcome_bounds=Bounds(norm=Y_NORM),
         )
 
     @property

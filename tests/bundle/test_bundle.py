@@ -105,7 +105,7 @@ def test_outcomes(make, tmp_path):
 def test_infinite_and_huge_numbers_keep_their_width(tmp_path):
     values = np.array([0.0, -0.0, 1.5, -math.inf, math.inf, 1e-300, -5e-324, 1.7e308])
     path = tmp_path / "t.tsv"
-    with open_table(path, {"x": "number"}) as write:
+    with path.open("wb") as file, open_table(file, path.name, {"x": "number"}) as write:
         write({"x": values})
     lines = path.read_text().split()[1:]
     assert {len(line) for line in lines} == {17}

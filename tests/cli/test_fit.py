@@ -143,7 +143,7 @@ def test_other_outcomes_of_the_same_people_share_the_budget(folder, primo, data_
 def test_extension(folder, primo, release):
     primo(
         f"extend --release {release} --bfile cohort --pheno later.tsv --covar ages.tsv --epsilon 1 "
-        "--delta 1e-8 --bounds bounds.toml --out second"
+        "--delta 1e-8 --protect both --bounds bounds.toml --out second"
     )
     second = read_bundle(Path("second")).release
     assert second.outcome_names == ("late0", "late1")
@@ -227,6 +227,7 @@ def test_what_fails_before_it_is_charged_leaves_nothing(folder, primo, fit_line)
     _, err = primo(f"{fit_line} --ledger books.ledger --out release", code=1)
     assert "nothing was charged" in err
     assert not list(Path().glob(".*partial*"))
+    key.touch(mode=0o600)
     key.write_bytes(kept)
     primo(f"{fit_line} --ledger books.ledger --out release")
 

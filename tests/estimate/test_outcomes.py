@@ -39,7 +39,9 @@ def test_differences_within_noise_are_ignored(make_moments):
 def test_outcomes_alike_are_a_plain_sum_unless_their_noise_differs(make_moments):
     moments, _, _ = make_moments(2, 3, sigmas=(1.0, 2.0, 1.0))
     groups = alike(moments)
-    np.testing.assert_allclose(groups.energy(moments.association)[:, 0], (moments.association**2).sum(axis=1))
+    np.testing.assert_allclose(
+        groups.energy(moments.association)[:, 0], (moments.association**2).sum(axis=1)
+    )
     np.testing.assert_allclose(groups.noise_variance, [4.0])
     assert groups.rotate(moments.association) is moments.association
     groups = alike(replace(moments, mean_noise=np.array([0.0, 60.0, 0.1])))

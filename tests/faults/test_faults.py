@@ -100,7 +100,7 @@ def test_no_file_may_grow(program, size):
 def small_disk(tmp_path):
     place = tmp_path / "disk"
     place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", place]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k,mode=0700", "tmpfs", place]
     if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("a file system of its own cannot be mounted here")
     yield place

@@ -131,6 +131,7 @@ class Fuzz:
             for file, content in (files or {}).items():
                 path = place / file
                 path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch(mode=0o600)  # what is secret has to be
                 path.write_bytes(content)
             yield place
 

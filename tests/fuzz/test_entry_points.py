@@ -158,6 +158,7 @@ def test_predict_before_fit():
 )
 def test_extend(fuzz, fitted, X, Y, name, value):
     given = {"epsilon": 1.0, "delta": 1e-7, "outcome_bounds": Bounds(lower=-1.0, upper=1.0)}
+    given["protection"] = "both"
     with fuzz.guarded(forbidden=[SENTINEL]):
         primo.extend(fitted.release_, X, Y, **given)
     rng = np.random.default_rng(6)

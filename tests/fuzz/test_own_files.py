@@ -281,9 +281,10 @@ def test_a_damaged_job(fuzz, data, path, value):
         content = fuzz.damaged(json.dumps(JOB).encode(), data.draw(fuzz.edits))
     with fuzz.folder() as folder:
         place = partial_of(folder / "out")
-        place.mkdir()
-        (place / "job.json").write_bytes(content)
-        (place / "secret").write_bytes(bytes(32))
+        place.mkdir(mode=0o700)
+        for name, stored in (("job.json", content), ("secret", bytes(32))):
+            (place / name).touch(mode=0o600)
+            (place / name).write_bytes(stored)
         with fuzz.guarded(), Staging.resume(folder / "out") as staging:
             _ = staging.release_id, staging.created, staging.config, staging.charge
             _ = staging.published, repr(staging)

@@ -198,6 +198,7 @@ def test_reading_needs_no_key_and_charging_does(ledger, people, place, monkeypat
         blind.charge(sketch, tenth(), release_id="s", purpose="p")
     with pytest.raises(LedgerError, match="no key at"):
         open_ledger(place, key_file=tmp_path / "nowhere")
+    (tmp_path / "nonsense").touch(mode=0o600)
     (tmp_path / "nonsense").write_text("hello")
     with pytest.raises(LedgerError, match="not a key that primo wrote"):
         open_ledger(place, key_file=tmp_path / "nonsense")
@@ -250,7 +251,7 @@ def test_export_for_auditors(ledger, people, tmp_path):
         verify_export(lines)
     with pytest.raises(InputError, match=r"\.jsonl"):
         ledger.export(tmp_path / "history.xlsx")
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="does not exist"):
         ledger.export(tmp_path / "missing" / "history.csv")
 
 

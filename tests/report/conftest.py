@@ -67,6 +67,7 @@ def extension() -> Release:
         model.release_,
         pd.DataFrame(X, columns=model.release_.feature_names),
         pd.DataFrame(later, columns=["late0", "late1"]),
+        protection="both",
         epsilon=1,
         delta=1e-6,
         outcome_bounds=primo.Bounds(norm=5.0),

@@ -227,8 +227,8 @@ def save(match: Match, beside: Path) -> None:
     }
     text = json.dumps(found, indent=2) + "\n"
     beside.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(beside.with_suffix(".json")) as part:
-        part.write_text(text)
+    with whole_file(beside.with_suffix(".json")) as file:
+        file.write(text.encode())
     table = pa.Table.from_pylist([asdict(row) for row in match.ld])
-    with whole_file(beside.with_suffix(".parquet")) as part:
-        pq.write_table(table, part)
+    with whole_file(beside.with_suffix(".parquet")) as file:
+        pq.write_table(table, file)

@@ -197,5 +197,5 @@ def _save(sampler: Sampler, path: Path) -> None:
     """Write the checkpoint; it appears whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     weights = {name: torch.from_numpy(value) for name, value in sampler.weights.items()}
-    with whole_file(path) as part:
-        torch.save({"snps": sampler.snps, "weights": weights}, part)
+    with whole_file(path) as file:
+        torch.save({"snps": sampler.snps, "weights": weights}, file)

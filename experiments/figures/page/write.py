@@ -32,8 +32,8 @@ def write_page(results_folder: Path, page: Path) -> Path:
     scores = read_scores(results_folder, studies)
     text = _text(scores, studies, results_folder, page.parent / "figures")
     page.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(page) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    with whole_file(page) as file:
+        file.write(text.encode())
     return page
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.archive import read_release
-from primo.bundle.describe import statement_text
+from primo.bundle.describe import plan_text, statement_text
 from primo.bundle.manifest import CONTENT, FILE, MOST_BYTES, agree, parse
 from primo.bundle.tables import read_variants
 from primo.errors import InputError
@@ -99,8 +99,9 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
 
     Refuses, naming the part: a file that is missing, that the manifest does not list, or whose size
     or SHA-256 differs; a manifest that does not fit the schema or says other things about the
-    guarantee than moments.npz; a statement in other words than this version of primo uses, if it
-    wrote the bundle; links, compressed or overlapping members, other names in a .zip.
+    guarantee than moments.npz; a moments.npz that states another guarantee than its noise gives; a
+    statement or plan.json in other words than this version of primo uses, if it wrote the bundle;
+    links, compressed or overlapping members, other names in a .zip.
 
     Notes
     -----
@@ -155,10 +156,13 @@ def _verify(parts: Parts, manifest: dict[str, Any]) -> None:
 
 
 def _check_words(parts: Parts, manifest: dict[str, Any], release: Release) -> None:
-    """Refuse a statement that was rewritten, its hashes included."""
-    same_version = manifest["primo"] == version("primo-dp")  # another may have other words
-    if same_version and _text(parts, "statement.txt") != statement_text(release):
-        raise InputError("statement.txt says other things than moments.npz; it was edited")
+    """Refuse a statement or a plan that was rewritten, its hashes included."""
+    if manifest["primo"] != version("primo-dp"):
+        return  # another version may have other words
+    told = {"statement.txt": statement_text(release), "plan.json": plan_text(release.plan)}
+    for name, text in told.items():
+        if _text(parts, name) != text:
+            raise InputError(f"{name} says other things than moments.npz; it was edited")
 
 
 def _small(parts: Parts, name: str) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.atomic import new_file
 from primo.bundle.manifest import has_intervals
 from primo.errors import InputError
 from primo.fitted import Coefficients
@@ -85,8 +86,10 @@ def write_tables(
 
 def _write_both(folder: Path, name: str, schema: Schema, blocks: Iterator[Columns]) -> None:
     with (
-        open_table(folder / f"{name}.parquet", schema) as parquet,
-        open_table(folder / f"{name}.tsv", schema) as tsv,
+        new_file(folder / f"{name}.parquet") as binary,
+        new_file(folder / f"{name}.tsv") as text,
+        open_table(binary, ".parquet", schema) as parquet,
+        open_table(text, ".tsv", schema) as tsv,
     ):
         for block in blocks:
             parquet(block)

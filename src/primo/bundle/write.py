@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from primo.archive import write_release
-from primo.atomic import new_folder, publish
+from primo.atomic import new_file, new_folder, publish
 from primo.bundle.describe import plan_text, statement_text
 from primo.bundle.manifest import CONTENT, FILE, encode, has_intervals, make_manifest
 from primo.bundle.tables import variants_text, write_tables
@@ -96,7 +96,7 @@ def write_bundle(
             level=level,
             slope_intervals=has_intervals(release.plan) and estimation["estimator"] == "auto",
         )
-        with open(made / "moments.npz", "wb") as file:
+        with new_file(made / "moments.npz") as file:
             write_release(release, file)
         texts = {
             "statement.txt": statement_text(release),
@@ -106,7 +106,7 @@ def write_bundle(
         }
         for name, text in texts.items():
             if text is not None:
-                (made / name).write_bytes(text.encode())
+                _put(made / name, text.encode())
         manifest = make_manifest(
             release,
             parts={file.name: file_digest(file) for file in made.iterdir()},
@@ -116,7 +116,7 @@ def write_bundle(
             level=level,
             variants=variants,
         )
-        (made / FILE).write_bytes(encode(manifest))
+        _put(made / FILE, encode(manifest))
         if approve is not None:
             approve(file_digest(made / FILE)[0])
         if target.suffix == ".zip":
@@ -147,6 +147,11 @@ def file_digest(path: Path) -> tuple[str, int]:
         return hashlib.file_digest(file, "sha256").hexdigest(), os.fstat(file.fileno()).st_size
 
 
+def _put(path: Path, content: bytes) -> None:
+    with new_file(path) as file:
+        file.write(content)
+
+
 def _estimation(given: Mapping[str, Any] | None) -> dict[str, Any]:
     unknown = set(given or {}) - set(DEFAULTS)
     if unknown:
@@ -158,7 +163,7 @@ def _estimation(given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _zipped(folder: Path, path: Path) -> Path:
     """Pack a folder without compression and without times, so that equal parts give equal bytes."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+    with new_file(path) as whole, zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
         for name in (FILE, *CONTENT):
             if not (folder / name).exists():
                 continue

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.atomic import as_text, new_file
 from primo.cli.output import say
 from primo.errors import InputError
 
@@ -78,17 +80,16 @@ def _write_cohort(folder: Path) -> None:
     outcomes = signal + 0.01 * (age[:, None] - 52) + rng.normal(size=(PEOPLE, OUTCOMES)) * 0.8
     people = [f"person{i:05d}" for i in range(PEOPLE)]
     lines = [f"{name}\t{name}" for name in people]
-    (folder / "cohort.fam").write_text("".join(f"{line}\t0\t0\t0\t-9\n" for line in lines))
-    (folder / "cohort.bim").write_text(
-        "".join(
-            f"{1 + i // 6}\trs{1000 + i}\t0\t{10_000 * (i + 1)}\tA\tG\n" for i in range(VARIANTS)
-        )
+    _write(folder / "cohort.fam", (f"{line}\t0\t0\t0\t-9\n" for line in lines))
+    _write(
+        folder / "cohort.bim",
+        (f"{1 + i // 6}\trs{1000 + i}\t0\t{10_000 * (i + 1)}\tA\tG\n" for i in range(VARIANTS)),
     )
     _write_bed(folder / "cohort.bed", genotypes)
     names = [f"score{i:02d}" for i in range(OUTCOMES)]
     _write_table(folder / "traits.tsv", names, lines, outcomes)
     _write_table(folder / "ages.tsv", ["age"], lines, age[:, None])
-    (folder / "bounds.toml").write_text(_BOUNDS)
+    _write(folder / "bounds.toml", [_BOUNDS])
 
 
 def _genotypes(rng: np.random.Generator) -> NDArray[np.int8]:
@@ -108,13 +109,18 @@ def _write_bed(path: Path, genotypes: NDArray[np.int8]) -> None:
     code = np.array([0b11, 0b10, 0b00], dtype=np.uint8)[genotypes.T]
     code = np.pad(code, ((0, 0), (0, -PEOPLE % 4))).reshape(VARIANTS, -1, 4)
     packed = code[..., 0] | code[..., 1] << 2 | code[..., 2] << 4 | code[..., 3] << 6
-    path.write_bytes(bytes([0x6C, 0x1B, 0x01]) + packed.astype(np.uint8).tobytes())
+    with new_file(path) as file:
+        file.write(bytes([0x6C, 0x1B, 0x01]) + packed.astype(np.uint8).tobytes())
 
 
 def _write_table(
     path: Path, names: list[str], people: list[str], values: NDArray[np.float64]
 ) -> None:
     rows = ("\t".join(f"{value:.4f}" for value in row) for row in values)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("\t".join(["FID", "IID", *names]) + "\n")
-        file.writelines(f"{who}\t{row}\n" for who, row in zip(people, rows, strict=True))
+    lines = (f"{who}\t{row}\n" for who, row in zip(people, rows, strict=True))
+    _write(path, ("\t".join(["FID", "IID", *names]) + "\n", *lines))
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    with new_file(path) as file, as_text(file) as text:
+        text.writelines(lines)

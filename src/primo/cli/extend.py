@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from primo.bundle import Bundle, read_bundle
+from primo.bundle import read_bundle
 from primo.cli.data import open_rows, outcome_bounds
 from primo.cli.options import (
     config_option,
@@ -23,9 +23,9 @@ from primo.cli.options import (
     person_option,
     used_config,
 )
-from primo.cli.output import say
 from primo.cli.publish import Request, check_naming, preview, resumed_options, run
 from primo.errors import InputError
+from primo.extension import check_known, check_protection
 from primo.fitting import prepare_extension
 from primo.ledger import open_ledger
 from primo.sources.paired import Unmatched
@@ -35,12 +35,17 @@ __all__ = ["extend"]
 
 @click.command(
     epilog="Example:  primo extend --release release/ --bfile cohort --pheno later.tsv --epsilon 1 "
-    "--delta 1e-6 --bounds bounds.toml --ledger cohort.ledger --out second/"
+    "--delta 1e-6 --protect both --bounds bounds.toml --ledger cohort.ledger --out second/"
 )
 @click.option("--release", type=click.Path(path_type=Path), help="The earlier release.")
 @config_option
 @data_options
 @cost_options
+@click.option(
+    "--protect",
+    type=click.Choice(["both", "features", "outcomes"]),
+    help="What is secret about a person; has to be that of the earlier release.",
+)
 @click.option("--bounds", type=click.Path(path_type=Path), help="TOML file; only its [outcomes].")
 @person_option
 @estimator_option
@@ -56,10 +61,17 @@ def extend(ctx: click.Context, /, **options: Any) -> None:
         options, config = resumed_options(ctx, options)
     else:
         config = used_config(ctx)
-    if options["release"] is None or options["epsilon"] is None or options["delta"] is None:
-        raise InputError("give --release (the earlier one), --epsilon and --delta")
+    if any(options[name] is None for name in ("release", "protect", "epsilon", "delta")):
+        raise InputError(
+            "give --release (the earlier one), --protect (what is secret, as in the earlier one), "
+            "--epsilon and --delta"
+        )
     earlier = read_bundle(options["release"])
+    # Before a file of the data is opened: what may be read depends on it.
+    check_protection(earlier.release, options["protect"])
     check_naming(options)
+    if options["ledger"] is not None:
+        check_known(earlier, open_ledger(options["ledger"], readonly=True))
     opened = open_rows(options)
     source = opened.source
     if isinstance(source, Unmatched):
@@ -69,32 +81,14 @@ def extend(ctx: click.Context, /, **options: Any) -> None:
     prepared = prepare_extension(
         earlier.release,
         source,
+        protection=options["protect"],
         epsilon=options["epsilon"],
         delta=options["delta"],
         outcome_bounds=outcome_bounds(options, source),
         rows_per_person=options["rows_per_person"],
     )
-    _check_earlier(earlier, options)
     request = Request(options=options, opened=opened, prepared=prepared, config=config)
     if options["dry_run"]:
         preview(request)
     else:
         run(request)
-
-
-def _check_earlier(earlier: Bundle, options: dict[str, Any]) -> None:
-    """Refuse an earlier release that is not, to the byte, the one that the ledger knows."""
-    if options["ledger"] is None:
-        return
-    book = open_ledger(options["ledger"], readonly=True)
-    known = book.find(earlier.manifest["release_id"])
-    if known is None:
-        say(
-            f"Note: {earlier.path} is not in {book.where}; if it was paid for elsewhere, enter its cost "
-            "with `primo ledger note`, else it is not counted."
-        )
-    elif known.digest is not None and known.digest != earlier.digest:
-        raise InputError(
-            f"{earlier.path} is not what {book.where} has under release {known.release_id}: its digest "
-            "differs. Use an untouched copy"
-        )

@@ -230,6 +230,11 @@ def limit(
 @click.option("--epsilon", type=float, help="Cost: epsilon, with --delta.")
 @click.option("--delta", type=float, help="Cost: delta.")
 @click.option("--mu", type=float, help="Cost: mu of Gaussian DP, instead.")
+@click.option(
+    "--release",
+    type=click.Path(path_type=Path),
+    help="A release of primo's that was made without this ledger, instead; it can then be extended.",
+)
 @click.option("--purpose", required=True, help="What was released; kept in the history.")
 @click.option("--dataset", help="Data set it was spent on; all of them if not given.")
 @_key
@@ -239,19 +244,27 @@ def note(
     epsilon: float | None,
     delta: float | None,
     mu: float | None,
+    release: Path | None,
     purpose: str,
     dataset: str | None,
     key: Path | None,
     json_: bool,
 ) -> None:
-    """Enter what was spent on the same people by another program."""
+    """Enter what was spent on the same people by another program, or without this ledger."""
+    from primo.bundle import read_bundle
     from primo.privacy.accounting import Cost
 
-    if (mu is None) == (epsilon is None) or (mu is None and delta is None):
-        raise InputError("give --epsilon and --delta, or --mu")
-    cost = Cost(mu=mu) if mu is not None else Cost(epsilon=epsilon, delta=delta)
+    if [mu, epsilon, release].count(None) != 2 or (epsilon is None) != (delta is None):
+        raise InputError("give --epsilon and --delta, or --mu, or --release")
     book = _open(where, readonly=False, key=key)
-    charge = book.note(cost, purpose=purpose, dataset=dataset)
+    if release is not None:
+        bundle = read_bundle(release)
+        name = str(bundle.manifest["release_id"])
+        book.note(bundle.release.plan.cost, purpose=purpose, dataset=dataset, release_id=name)
+        charge = book.finish(name, bundle.digest)
+    else:
+        cost = Cost(mu=mu) if mu is not None else Cost(epsilon=epsilon, delta=delta)
+        charge = book.note(cost, purpose=purpose, dataset=dataset)
     if json_:
         show_json({"ledger": book.where, "entry": charge.number, "head": book.head})
     else:

@@ -69,7 +69,7 @@ def create_ledger(
             f"a ledger in a database needs a place for its key: give key_file, or set "
             f"{KEY_FILE_VARIABLE}"
         )
-    fresh = not path.exists()
+    fresh = not os.path.lexists(path)
     key = make_key(path)  # first: a ledger without its key would be of no use
     try:
         store.create(first_row(limit, key, naming))

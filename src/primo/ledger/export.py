@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
+from primo.atomic import as_text, whole_file
 from primo.errors import InputError, LedgerError
 from primo.ledger.chain import Row, read_chain, to_line
 from primo.ledger.entries import Entry
@@ -26,20 +26,11 @@ def write_export(path: Path, rows: Iterable[Row], entries: Iterable[Entry]) -> P
     """Write entries to a .jsonl or .csv file, whole or not at all."""
     if path.suffix not in (".jsonl", ".csv"):
         raise InputError(f"{str(path)!r} must end in .jsonl (with the chain) or .csv (a table)")
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                if path.suffix == ".csv":
-                    _write_table(file, entries)
-                else:
-                    _write_lines(file, rows)
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise InputError(f"{str(path)!r} cannot be written: {error.strerror}") from None
+    with whole_file(path, private=True) as binary, as_text(binary) as file:
+        if path.suffix == ".csv":
+            _write_table(file, entries)
+        else:
+            _write_lines(file, rows)
     return path
 
 

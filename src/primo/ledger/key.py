@@ -12,7 +12,8 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from primo.errors import InputError, LedgerError
+from primo.errors import InputError, LedgerError, PrivacyError
+from primo.ownership import NotOursError, create_ours, open_ours
 
 __all__ = ["KEY_FILE_VARIABLE", "Key", "make_key", "read_key"]
 
@@ -47,9 +48,17 @@ class Key:
 
 
 def read_key(path: Path) -> Key:
-    """Read a key file; refuse anything else."""
+    """Read a key file; refuse anything else, and a key that others made or may read."""
     try:
-        lines = path.read_text(encoding="ascii").splitlines()
+        with os.fdopen(open_ours(path), encoding="ascii") as file:
+            lines = file.read().splitlines()
+    except NotOursError as error:
+        raise PrivacyError(
+            f"the key {str(path)!r} is refused: {error}. Whoever has the key can find out who is in "
+            "the data, and write a false history. If you made it and nobody else read it, run "
+            f"`chmod 600 {path}`, or put a copy of your own in the place of a link. Else remove it, "
+            "make a new ledger with a new key, and enter what was spent by hand (primo ledger note)"
+        ) from None
     except FileNotFoundError:
         raise LedgerError(f"there is no key at {str(path)!r}. {lost_key()}") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -68,9 +77,9 @@ def read_key(path: Path) -> Key:
 
 
 def make_key(path: Path) -> Key:
-    """Return the key at `path`, or write a new one there that only its owner can read."""
+    """Return the key at `path` if it is ours alone, or write a new one that only its owner can read."""
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        handle = create_ours(path)
     except FileExistsError:
         return read_key(path)
     except OSError as error:

@@ -3,20 +3,26 @@
 The rollback journal and not the write-ahead log: a commit is then in the one file that a steward
 copies. `synchronous=EXTRA` also syncs the folder, so that a commit followed by a power cut stays
 a commit: losing one would be spending without counting.
+
+The file holds a token of every person, so it is its owner's alone: mode 0600, and SQLite gives its
+journal the same. A file, or a journal beside it, that somebody else made could turn the history back.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from primo.errors import InputError, LedgerError, PrimoError
+from primo.errors import InputError, LedgerError, PrimoError, PrivacyError
 from primo.ledger.chain import Row
 from primo.ledger.store import PATIENCE, Writer
+from primo.ownership import create_ours, why_not_ours
 
 __all__ = ["SqliteStore"]
 
@@ -80,7 +86,13 @@ class SqliteStore:
             raise InputError(
                 f"the folder {str(self.path.parent)!r} does not exist; create it first"
             )
-        with self._connection("rwc") as connection, _transaction(connection):
+        self._check_folder()
+        try:
+            with suppress(FileExistsError):
+                os.close(create_ours(self.path))
+        except OSError as error:
+            raise LedgerError(f"{self.where!r} cannot be made: {error.strerror}") from None
+        with self._connection("rw", new=True) as connection, _transaction(connection):
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             if tables:
                 raise InputError(
@@ -116,15 +128,12 @@ class SqliteStore:
     def grant(self, role: str, *, write: bool) -> None:
         """Refuse: a file has no roles."""
         raise InputError(
-            "a ledger in a file has no roles; set the permissions of the file, and of the key"
+            "a ledger in a file has no roles and is its owner's alone; use PostgreSQL for a team"
         )
 
     @contextmanager
-    def _connection(self, mode: str) -> Iterator[sqlite3.Connection]:
-        if mode != "rwc" and not self.path.is_file():
-            raise InputError(
-                f"there is no ledger at {self.where!r}; make one with create_ledger (primo ledger init)"
-            )
+    def _connection(self, mode: str, *, new: bool = False) -> Iterator[sqlite3.Connection]:
+        self._check_ours()
         # Writers and readers alike may have to roll back what a killed process left, which needs "rw".
         if mode == "ro" and not self.readonly:
             mode = "rw"
@@ -135,7 +144,7 @@ class SqliteStore:
                 connection.text_factory = lambda text: text.decode(errors="replace")
                 connection.execute("PRAGMA trusted_schema = OFF")
                 connection.execute("PRAGMA synchronous = EXTRA")
-                if mode != "rwc":
+                if not new:
                     self._check(connection)
                 yield connection
         except sqlite3.Error as error:
@@ -144,6 +153,35 @@ class SqliteStore:
             raise LedgerError(
                 f"{self.where!r} cannot be used: {_REMEDIES['SQLITE_CORRUPT']}"
             ) from None
+
+    def _check_ours(self) -> None:
+        """Refuse a file, or a journal beside it, that others made or may read.
+
+        By name and not by descriptor: to close one would let go of the locks of other connections.
+        """
+        if not (self.path.is_file() or self.path.is_symlink()):
+            raise InputError(
+                f"there is no ledger at {self.where!r}; make one with create_ledger (primo ledger init)"
+            )
+        self._check_folder()
+        for ending in ("", "-journal", "-wal", "-shm"):
+            path = Path(f"{self.path}{ending}")
+            with suppress(FileNotFoundError):
+                reason = why_not_ours(path.lstat())
+                if reason is not None:
+                    raise PrivacyError(
+                        f"{str(path)!r} is refused: {reason}. A ledger tells which data sets share "
+                        f"people, and whoever can write to it can change it. If it is yours, "
+                        f"`chmod 600 {path}`; a team uses PostgreSQL, and an auditor gets an export"
+                    )
+
+    def _check_folder(self) -> None:
+        """Refuse a folder where everybody may put a journal beside the ledger."""
+        if self.path.parent.stat().st_mode & stat.S_IWOTH:
+            raise PrivacyError(
+                f"{self.where!r} is refused: every user may put files into its folder, and so turn its "
+                "history back; use a folder of your own"
+            )
 
     def _check(self, connection: sqlite3.Connection) -> None:
         (application,) = connection.execute("PRAGMA application_id").fetchone()

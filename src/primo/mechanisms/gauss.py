@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import InputError, PrivacyError
 from primo.moments import Moments
 from primo.noise import RandomBits, add_noise
 from primo.plans import CovarianceOrigin, Plan
@@ -45,6 +45,10 @@ def release(
         raise InputError(
             f"the plan takes its covariance from: {plan.covariance_origin}; "
             + ("give that covariance" if elsewhere else "no other one can be given")
+        )
+    if covariance is None and plan.protection.features_private and not plan.covariance_noisy:
+        raise PrivacyError(
+            "the features are private, and the plan has no noise for their covariance"
         )
 
     def noisy(values: NDArray[np.int64], variance_bits: int, label: str) -> None:

@@ -98,8 +98,8 @@ def write_report(
         estimation=estimation,
     )
     target = Path(path)
-    with whole_file(target) as part:
-        part.write_text(html, encoding="utf-8", newline="\n")
+    with whole_file(target) as file:
+        file.write(html.encode())
     return target
 
 

@@ -69,7 +69,7 @@ def write_table(
     Memory: d·l numbers for the p-values, and one block.
     """
     target_file = Path(path)
-    with whole_file(target_file) as part, open_table(part, SCHEMA) as write:
+    with whole_file(target_file) as file, open_table(file, target_file.name, SCHEMA) as write:
         for block in table_blocks(release, level=level, target=target):
             write(block)
     return target_file
