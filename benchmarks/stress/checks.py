@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,6 @@ import primo
 from benchmarks.stress.problem import Problem
 from primo import uncertainty
 from primo.planning.forecast import predict
-from primo.report.contents import find
 
 __all__ = ["Fit", "check_fit", "forecast"]
 
@@ -32,11 +30,11 @@ class Fit:
     published: float | None  # estimated R² of what is published, pooled; None if not trusted
 
 
-def check_fit(release: primo.Release, problem: Problem) -> Fit:
+def check_fit(release: primo.Release, problem: Problem, *, judged: bool) -> Fit:
     """Compare R² intervals with the population where it is known, with these rows where it is not.
 
     An outcome without any signal is left out of the count: an interval that starts at 0 covers it
-    nearly always.
+    nearly always. What is published is estimated where `judged`: that runs the estimator many times.
     """
     known = problem.explained is not None
     truth = problem.explained if problem.explained is not None else least_squares(problem)
@@ -54,20 +52,14 @@ def check_fit(release: primo.Release, problem: Problem) -> Fit:
         intervals=int(counted.sum()),
         covered=int((held & counted).sum()),
         broken=int((~whole).sum()),
-        published=published(release, trusted=bool(found.trusted.mean() >= 0.5)),
+        published=published(release) if judged else None,
     )
 
 
-def published(release: primo.Release, *, trusted: bool) -> float | None:
+def published(release: primo.Release) -> float | None:
     """Return what is said of the published coefficients, where it is not doubted."""
-    estimate = getattr(uncertainty, "published_r_squared", None)
-    if estimate is not None:
-        made = estimate(release)
-        return float(made.pooled) if made.pooled_trusted else None
-    found = find(release, level=LEVEL, fdr=0.05)  # before there was such an estimate
-    if isinstance(found, str) or not trusted:
-        return None
-    return found.reached
+    made = uncertainty.published_r_squared(release)
+    return float(made.pooled) if made.pooled_trusted else None
 
 
 def least_squares(problem: Problem) -> Matrix:
@@ -92,26 +84,14 @@ def forecast(release: primo.Release, problem: Problem) -> float:
     """Return the R² that is predicted from the plan, the panel of held-out rows and the true share."""
     plan = release.plan
     x, y = problem.held_features, problem.held_outcomes
-    known: dict[str, Any] = {"r2": assumed_r2(problem)}
-    if "feature_mean" in {field.name for field in fields(primo.Signal)}:
-        scaled = (x - plan.features.centre) / plan.features.scale
-        values = np.linalg.eigvalsh(np.atleast_2d(np.cov(scaled.T)))
-        known |= {
-            "feature_mean": tuple(x.mean(axis=0)),
-            "feature_sd": tuple(np.maximum(x.std(axis=0), 1e-9)),
-            "outcome_mean": tuple(y.mean(axis=0)),
-            "outcome_sd": tuple(np.maximum(y.std(axis=0), 1e-9)),
-            "eigenvalues": tuple(np.maximum(values, 0.0)),
-        }
-        signal = primo.Signal(**known)
-    else:  # before the forecast knew of means
-        rows = (x - plan.features.centre) / plan.features.scale
-        lengths = np.sum(((y - plan.outcomes.centre) / plan.outcomes.scale) ** 2, axis=1)
-        values = np.maximum(np.linalg.eigvalsh(rows.T @ rows), 0.0)
-        signal = primo.Signal(
-            **known,
-            feature_spread=min(1.0, float(values.sum()) / len(rows) / plan.features.norm**2),
-            outcome_spread=min(1.0, float(lengths.mean()) / plan.outcomes.norm**2),
-            eigenvalues=tuple(values),
-        )
+    scaled = (x - plan.features.centre) / plan.features.scale
+    values = np.linalg.eigvalsh(np.atleast_2d(np.cov(scaled.T)))
+    signal = primo.Signal(
+        r2=assumed_r2(problem),
+        feature_mean=tuple(x.mean(axis=0)),
+        feature_sd=tuple(np.maximum(x.std(axis=0), 1e-9)),
+        outcome_mean=tuple(y.mean(axis=0)),
+        outcome_sd=tuple(np.maximum(y.std(axis=0), 1e-9)),
+        eigenvalues=tuple(np.maximum(values, 0.0)),
+    )
     return predict(plan, signal=signal).r2

@@ -20,6 +20,7 @@ Matrix = NDArray[np.float64]
 ESTIMATORS = ("auto", "ridge", "filter")
 METHODS = (*ESTIMATORS, "mean only")
 FORECASTS = 3  # draws of a cell that are forecast: what they differ in is the panel
+JUDGED = 6  # draws of a cell whose published coefficients are estimated, which takes many fits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +110,6 @@ def score_draw(cell: Cell, draw: int) -> Draw:
     return Draw(
         shape=problem.shape,
         scores=scores,
-        fit=check_fit(release, problem),
+        fit=check_fit(release, problem, judged=draw < JUDGED),
         forecast=forecast(release, problem) if draw < FORECASTS else None,
     )

@@ -38,8 +38,7 @@ MOST_REPLICAS = 64
 ALONE, IN_COMPANY = 1.0, 4.0  # the latter over √d
 POINTS = 200  # where the law of an eigenvalue is tabulated
 REACH = 5.0  # standard deviations that the table covers
-STEEP = 1.5  # prior density a^−1.5: 1/a for an unknown magnitude, 1/√a since association was seen
-SMALLEST = 0.25  # standard deviations below which the prior is flat: it must be integrable
+SMALLEST = 0.25  # standard deviations below which the prior is flat, so that it has an integral
 LOWEST = -1.0  # standard deviations: further below 0 a released eigenvalue says nothing more
 
 
@@ -191,8 +190,9 @@ def simulate(
 def _possible(rng: np.random.Generator, centre: Floats, spread: float, copies: int) -> Floats:
     """Draw (copies, d) eigenvalues: normal about `centre`, not negative, of unknown order of magnitude.
 
-    The prior density says the latter. A flat one would expect large values wherever little is known,
-    and shrink what depends on them to half.
+    The prior density 1/a says the latter. A flat one would expect large values wherever little is
+    known, and shrink what depends on them to half. The steeper a^(−1 − 1/d) counts in that association
+    was seen, which needs the less variation the fewer directions there are to hold it.
     """
     centre = np.maximum(centre, LOWEST * spread)
     low, high = np.maximum(centre - REACH * spread, 0.0), centre + REACH * spread
