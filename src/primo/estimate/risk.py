@@ -197,9 +197,8 @@ def _possible(rng: np.random.Generator, centre: Floats, spread: float, copies: i
     centre = np.maximum(centre, LOWEST * spread)
     low, high = np.maximum(centre - REACH * spread, 0.0), centre + REACH * spread
     at = low[:, None] + (high - low)[:, None] * ((np.arange(POINTS) + 0.5) / POINTS)
-    log_density = -(((at - centre[:, None]) / spread) ** 2) / 2 - STEEP * np.log(
-        at + SMALLEST * spread
-    )
+    log_density = -(((at - centre[:, None]) / spread) ** 2) / 2
+    log_density -= (1 + 1 / len(centre)) * np.log(at + SMALLEST * spread)
     cumulative = np.cumsum(np.exp(log_density - log_density.max(axis=1, keepdims=True)), axis=1)
     cumulative /= cumulative[:, -1:]
     uniform = rng.random((copies, len(centre)))

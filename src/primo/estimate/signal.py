@@ -4,8 +4,8 @@ Model: in the eigenbasis of XᵀX (eigenvalues a) the coefficients of an outcome
 are N(0, τ_g²·(a/a_max)^γ_g). γ = 0 is a flat prior on coefficients; γ < 0 puts more signal into
 faint directions of the features (at γ = −1 every direction explains as much as any other), γ > 0
 less. The likelihood of the noisy association decides: first one γ and one overall strength, whose
-prior is nearly log-uniform in the share of variation it explains; then, for several groups of outcomes, a
-pair for each group, held near the common one.
+prior is nearly log-uniform in the share of variation it explains; then, for several groups of
+outcomes, a pair for each group, held near the common one.
 
 Nothing is decided that need not be. Expected error is linear in the prior variance, so the filter that
 is best on average over all γ and τ is the one that is best at their posterior mean: a mixture of
