@@ -48,11 +48,6 @@ class Prediction:
     no_privacy_r2: float  # of the best fit without privacy: a ridge with the ideal penalty
     standard_error: float  # of r2, from the finite number of draws
 
-    @property
-    def ols_r2(self) -> float:
-        """Another name for `no_privacy_r2`."""
-        return self.no_privacy_r2
-
 
 def is_forecast(plan: Plan) -> bool:
     """Whether the forecast covers a plan: not the paper's noise, nor a covariance of other rows."""

@@ -72,7 +72,7 @@ def accuracy_words(release: Release, found: Findings | str, outlook: Outlook | s
             (
                 "Predicted before the data<small>from public numbers and the assumption stated under "
                 '<a href="#plan">the plan</a></small>',
-                f"{made.ols_r2:.3f}",
+                f"{made.no_privacy_r2:.3f}",
                 plus_minus(made),
             )
         )
@@ -95,7 +95,7 @@ def accuracy_words(release: Release, found: Findings | str, outlook: Outlook | s
     if rows:
         words += table(
             "R²: predicted and estimated",
-            ("", "least squares without privacy", "published coefficients, new rows"),
+            ("", "without privacy", "published coefficients, new rows"),
             rows,
         )
     if isinstance(found, str):

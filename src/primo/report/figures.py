@@ -159,7 +159,7 @@ def guess_chart(mu: float, earlier: float | None = None) -> str:
 def outlook_chart(outlook: Outlook) -> str:
     """Draw predicted R² against epsilon, with the chosen budget."""
     low, high = outlook.curve[0][0], outlook.curve[-1][0]
-    best = max(p.ols_r2 for _, p in outlook.curve)
+    best = max(p.no_privacy_r2 for _, p in outlook.curve)
     top = min(1.1, max(0.05, math.ceil(best * 1.12 * 20) / 20))
 
     def x(value: float) -> float:
@@ -177,7 +177,7 @@ def outlook_chart(outlook: Outlook) -> str:
         x_title="privacy budget ε (smaller is stricter)",
         y_title="predicted R²",
     )
-    frame.line([(e, p.ols_r2) for e, p in outlook.curve], "guess")
+    frame.line([(e, p.no_privacy_r2) for e, p in outlook.curve], "guess")
     frame.text(x(low) + 4, frame.y(best) - 6, "without privacy", anchor="start", kind="note")
     frame.line([(e, max(p.r2, 0.0)) for e, p in outlook.curve], "curve")
     for epsilon, made in outlook.curve:

@@ -200,7 +200,7 @@ class _Page:
             cells = {"shrunk": [float(f"{x:.5g}") for x in part.tolist()]}
         predicted = None
         if isinstance(self.outlook, Outlook):
-            predicted = {"r2": self.outlook.chosen.r2, "ols": self.outlook.chosen.ols_r2}
+            predicted = {"r2": self.outlook.chosen.r2, "ols": self.outlook.chosen.no_privacy_r2}
         return {
             "n": plan.n,
             "d": plan.d,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from primo.planning.assumptions import Signal
 from primo.release import Release
 from primo.report.accuracy import accuracy_card, plus_minus
 from primo.report.contents import Chosen, Findings
@@ -151,14 +150,14 @@ def plan_section(release: Release, outlook: Outlook | str) -> str:
     made, epsilon = outlook.chosen, outlook.chosen_epsilon
     words = (
         f"At the chosen ε = {number(epsilon, 4)} the published coefficients were predicted to explain "
-        f"{made.r2:.3f} of the outcomes’ variance, where least squares without privacy would "
-        f"explain {made.ols_r2:.3f}. No number here depends on the data."
+        f"{made.r2:.3f} of the outcomes’ variance on new rows, where the best ridge without privacy "
+        f"would explain {made.no_privacy_r2:.3f}. No number here depends on the data."
     )
     rows = [
         (
             f"{e:g}" + (" (chosen)" if e == epsilon else ""),
             plus_minus(p),
-            f"{p.ols_r2 - p.r2:.3f}",
+            f"{p.no_privacy_r2 - p.r2:.3f}",
         )
         for e, p in outlook.curve
     ]
@@ -168,32 +167,25 @@ def plan_section(release: Release, outlook: Outlook | str) -> str:
     )
     return (
         f'<div class="pair wide"><div>{paragraph(words)}<h3>What was assumed</h3>'
-        + definitions(_assumed(release, outlook.signal))
+        + bullets(text(assumed) for assumed in outlook.assumptions)
         + paragraph(
-            "Predictions move with these assumptions; <code>primo.plan</code> shows how. Rows cut at "
-            "the bounds and the noise of the means are left out.",
-            "remark",
+            "Predictions move with these assumptions; <code>primo.plan</code> shows how.", "remark"
         )
+        + _better(outlook)
         + f"</div>{chart}</div><details><summary>The curve as a table</summary>"
         + table("Predicted R² by budget", ("ε", "predicted R²", "cost of privacy"), rows)
         + "</details>"
     )
 
 
-def _assumed(release: Release, signal: Signal) -> list[tuple[str, str]]:
-    plan = release.plan
-    rank = "as the given eigenvalues"
-    if signal.eigenvalues is None:
-        shares = signal.spectrum(plan.d)
-        effective = float(np.exp(-np.sum(shares * np.log(np.maximum(shares, 1e-300)))))
-        rank = f"{number(effective)} of {thousands(plan.d)}"
-    return [
-        ("Variance that features explain", number(signal.r2)),
-        ("Row of features: mean square over bound²", number(signal.feature_share())),
-        ("Row of outcomes: mean square over bound²", number(signal.outcome_share(plan.l))),
-        ("Effective directions of the features", rank),
-        ("Correlation between outcomes", number(signal.outcome_correlation)),
-    ]
+def _better(outlook: Outlook) -> str:
+    """Say what better public knowledge would have brought, if it would have."""
+    if not outlook.better:
+        return ""
+    return "<h3>With better public knowledge</h3>" + bullets(
+        f"{text(better.knowledge)}: {better.predicted_r2:.3f} instead of {better.instead_of:.3f}"
+        for better in outlook.better
+    )
 
 
 def doubts_of(release: Release, found: Findings | str) -> list[str]:
