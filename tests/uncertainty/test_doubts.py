@@ -117,7 +117,7 @@ def test_means_near_an_edge():
 def test_means_lost_in_noise():
     rng = np.random.default_rng(6)
     X, Y = rng.normal(size=(600, 120)), rng.normal(size=(600, 60))
-    said = doubts(X, Y, epsilon=0.8, feature_bounds=12.0, outcome_bounds=8.5)
+    said = doubts(X, Y, epsilon=0.3, feature_bounds=12.0, outcome_bounds=8.5)
     (told,) = [words for words in said if "The noise of the means of the outcomes" in words]
     assert "Next time: centres near the publicly known means" in told
 
