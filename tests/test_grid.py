@@ -52,7 +52,7 @@ def plan(**changes):
 def test_sigmas_in_scaled_units_match_the_closed_forms(protection, intercept):
     """A factor √2 anywhere between budget and noise would show here."""
     made = plan(protection=protection, intercept=intercept)
-    bound_x = 2.0 * ((1 + 1 / 5) ** 0.5 if intercept else 1.0)
+    bound_x = 2.0 * ((1 + 0.5 / 5**0.5) ** 0.5 if intercept else 1.0)
     k, mu = made.split, made.mu
     sigma1 = bound_x**2 * (2 + 2 * k + k**2 / 2) ** 0.5 / mu
     sigma2 = bound_x * 3.0 * (2 / k + 2 + k / 2) ** 0.5 / mu
@@ -71,7 +71,11 @@ def test_sigmas_in_scaled_units_match_the_closed_forms(protection, intercept):
 def test_the_constant_is_inside_the_bound():
     made = plan(intercept=True)
     assert made.constant_steps**2 < made.grid.feature_radius_squared
-    assert made.constant == pytest.approx(2.0 / 5**0.5, rel=1e-4)
+    # As long as a typical feature, or longer where many features would leave the means to the noise.
+    for d, share in ((1, 1.0), (4, 1 / 4), (5, 0.5 / 5**0.5), (100, 0.05)):
+        made = plan(intercept=True, d=d)
+        assert made.constant == pytest.approx(2.0 * share**0.5, rel=1e-4)
+        assert made.feature_norm == pytest.approx(2.0 * (1 + share) ** 0.5)
 
 
 @pytest.mark.parametrize("protection", ["both", "features", "outcomes"])

@@ -95,7 +95,13 @@ def test_an_extension_uses_the_index_too(tmp_path):
     paid = account(tmp_path, epsilon=1.1, person="IID")
     named = X.set_axis(INDEXES["text"].rename("IID"))
     release = model().fit(named, Y).release_
-    how = {"epsilon": 1, "delta": 1e-6, "outcome_bounds": (-1, 1), "account": paid}
+    how = {
+        "protection": "both",
+        "epsilon": 1,
+        "delta": 1e-6,
+        "outcome_bounds": (-1, 1),
+        "account": paid,
+    }
     with pytest.raises(InputError, match="names people by 'IID'"):
         primo.extend(release, X.set_axis(INDEXES["text"]), Y, **how)
     primo.extend(release, named, Y, **how)

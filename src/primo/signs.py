@@ -1,13 +1,14 @@
 """Products with features that are -u, 0 or u throughout, exact and in less than half the time.
 
-Genotypes and haplotypes cut to one range for all of them are such: u times signs.
+Genotypes and haplotypes cut to one range for all of them are such: u times signs. The constant of an
+intercept is c times the sign 1.
 
-- XᵀX is u² times sums of -1, 0 and 1, which are counted.
+- XᵀX is u² (u·c and c² beside the constant) times sums of -1, 0 and 1, which are counted.
 - XᵀY is u times sums of -y, 0 and y, made in float32, which holds every integer up to 2**24. Over rows
   whose |y| add up to no more, in every column, no partial sum is larger, in whatever order it is made,
   so none is rounded.
 
-The products by u and u², and the sums of such sums, are made in float64, as exactly as those of a block.
+The products by u, c and u², and the sums of such sums, are made in float64, as exactly as those of a block.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ class Signs:
         self._signs = np.empty((self.rows, width), dtype=np.float32)
         self._y = np.empty((min(self.rows, _RUN), self.l), dtype=np.float32)
         self._sums = np.empty((width, self.l), dtype=np.float32)
+        self._units = np.full(width, float(self.unit))
+        if self.features.constant is not None:
+            self._units[-1] = self.features.constant
 
     def of(self, rows: NDArray[Any]) -> Narrow | None:
         """Quantise a block of features and return its signs, or None if it is not u times signs."""
@@ -58,6 +62,8 @@ class Signs:
             part = signs[start : start + _STRIPE]
             x = self._x[: len(part)]
             self.features(rows[start : start + _STRIPE], x)
+            if self.features.constant is not None:
+                x[:, -1] = self.unit  # a sign like the others; its own unit is put back below
             if not self.kernels.write_signs(x, self.unit, part):
                 return None
         return signs
@@ -65,6 +71,9 @@ class Signs:
     def covariance(self, signs: Narrow, out: Matrix) -> None:
         """Write XᵀX."""
         self.kernels.multiply_signs(signs, float(self.unit**2), out)
+        if self.features.constant is not None:
+            counts = out[-1] / float(self.unit**2)  # exact: a whole number of times
+            out[-1] = out[:, -1] = counts * self._units * self._units[-1]
 
     def association(self, signs: Narrow, y: Matrix, out: Matrix) -> None:
         """Write XᵀY; rows whose outcomes are too large for float32 are multiplied in float64."""
@@ -80,7 +89,7 @@ class Signs:
             else:
                 np.add(out, signs[most].T.astype(np.float64) @ y[most], out=out)
                 start += _RUN
-        np.multiply(out, np.float64(self.unit), out=out)
+        np.multiply(out, self._units[:, None], out=out)
 
 
 @cache

@@ -298,7 +298,7 @@ class TestNeighbours:
         how = {"variants": None, "level": 0.95, "slope_intervals": True}
         fitted = primo.coefficients(release)
         blocks = list(tables.coefficient_blocks(release, fitted, **how))
-        columns = tables.outcome_columns(release, fitted, level=0.95)
+        columns = tables.outcome_columns(release, fitted, estimation={}, level=0.95)
         monkeypatch.setattr(tables, "coefficient_blocks", lambda *_, **__: iter(blocks))
         monkeypatch.setattr(tables, "outcome_columns", lambda *_, **__: columns)
         a, b = (

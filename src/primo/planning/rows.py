@@ -148,7 +148,9 @@ def _drawn(
         # A row is shortened by its residual and by what is explained alike, so the parts are told
         # apart again: by regression of what is left of an outcome on what was explained of it.
         centred = explained - explained.mean(axis=0)
-        slope = np.einsum("ij,ij->j", centred, y) / np.einsum("ij,ij->j", centred, centred)
+        spread = np.einsum("ij,ij->j", centred, centred)
+        along = np.einsum("ij,ij->j", centred, y)
+        slope = np.divide(along, spread, out=np.zeros_like(along), where=spread > 0)
         p = y.mean(axis=0) + slope * centred
         yield x, p, y - p
 

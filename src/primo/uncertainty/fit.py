@@ -159,7 +159,9 @@ def _r_squared(
     h2 = (vectors.T @ posterior.moments.association) ** 2
     second = posterior.along**2 + posterior.errors @ posterior.shares.T
     weighted = posterior.values @ second
-    ratio = second.sum(axis=0) / np.maximum(weighted, 1e-300)  # ‖θ‖²/S
+    signal = weighted > 1e-12 * system.variation  # where not, nothing to speak of is explained
+    ratio = np.divide(second.sum(axis=0), weighted, out=np.zeros(system.l), where=signal)  # ‖θ‖²/S
+    firm_ratio = np.divide(inverse @ second, weighted, out=np.zeros(system.l), where=signal)
     soft = np.where(firm, 0.0, posterior.values) @ second
 
     sampling = system.sampling(target)
@@ -167,7 +169,7 @@ def _r_squared(
     base = posterior.moments.noise_variances
     raw = inverse @ h2 + soft
     bias = base * inverse.sum() + sampling * system.d
-    scale = 1 + s2 * (ratio * inverse.sum() + inverse @ second / np.maximum(weighted, 1e-300))
+    scale = 1 + s2 * (ratio * inverse.sum() + firm_ratio)
     squares = float(inverse @ inverse)
     c0 = 2 * base**2 * squares + 2 * soft**2 + 2 * system.d * sampling**2
     c1 = 4 * base * ratio + 4 * base * s2 * ratio * squares
