@@ -8,7 +8,8 @@ intercept is c times the sign 1.
   whose |y| add up to no more, in every column, no partial sum is larger, in whatever order it is made,
   so none is rounded.
 
-The products by u, c and u², and the sums of such sums, are made in float64, as exactly as those of a block.
+The products by u, c and u², and the sums of such sums, are made in float64, as exactly as those of a
+block.
 """
 
 from __future__ import annotations
