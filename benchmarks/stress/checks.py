@@ -89,9 +89,9 @@ def forecast(release: primo.Release, problem: Problem) -> float:
     signal = primo.Signal(
         r2=assumed_r2(problem),
         feature_mean=tuple(x.mean(axis=0)),
-        feature_sd=tuple(np.maximum(x.std(axis=0), 1e-9)),
+        feature_sd=tuple(np.maximum(x.std(axis=0), 0.01 * plan.features.scale)),
         outcome_mean=tuple(y.mean(axis=0)),
-        outcome_sd=tuple(np.maximum(y.std(axis=0), 1e-9)),
+        outcome_sd=tuple(np.maximum(y.std(axis=0), 0.01 * plan.outcomes.scale)),
         eigenvalues=tuple(np.maximum(values, 0.0)),
     )
     return predict(plan, signal=signal).r2

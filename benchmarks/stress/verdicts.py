@@ -13,6 +13,7 @@ __all__ = ["Verdict", "judge"]
 
 FLOOR = {"median": -0.05, "pooled": -0.1}  # held-out R² that no draw may fall below
 BEHIND = 0.01  # R² by which the default may trail the best plain method in the mean
+CLIFF, FAR_BEHIND = -0.2, 0.1  # the same for a handful of draws: what luck does not explain
 CLOSE = 0.05  # between an estimated or predicted R² and the measured one
 TRUE_SHARE = 0.9  # of trusted cells in which the estimate is close
 COVERED = (0.93, 0.97)
@@ -34,6 +35,7 @@ def judge(results: Sequence[Result]) -> list[Verdict]:
     """Return all verdicts on cells that were run."""
     run = [result for result in results if result.draws]
     return [
+        _no_cliff(run),
         *_floors(run),
         *_behind(run),
         _broken(run),
@@ -41,6 +43,19 @@ def judge(results: Sequence[Result]) -> list[Verdict]:
         _covered(run),
         _forecast(run),
     ]
+
+
+def _no_cliff(results: Sequence[Result]) -> Verdict:
+    fallen = [r for r in results if min(map(r.worst, STATISTICS)) < CLIFF]
+    late = [r for r in results if max(map(r.behind, STATISTICS)) > FAR_BEHIND]
+    return Verdict(
+        asked=f"no cliff: no draw below R² = {CLIFF:g}, no cell {FAR_BEHIND:g} behind the best of "
+        "ridge, filter and mean only",
+        met=not fallen and not late,
+        found=f"{len(fallen)} cells below, {len(late)} behind",
+        cells=tuple(r.cell.title for r in [*fallen, *late]),
+        every_run=True,
+    )
 
 
 def _floors(results: Sequence[Result]) -> Iterator[Verdict]:
@@ -55,7 +70,6 @@ def _floors(results: Sequence[Result]) -> Iterator[Verdict]:
             met=not below,
             found=f"{count} draws of {len(below)} cells; the worst {worst:.3f}",
             cells=tuple(f"{r.cell.title} ({r.worst(statistic):.3f})" for r in below),
-            every_run=True,
         )
 
 
@@ -69,7 +83,6 @@ def _behind(results: Sequence[Result]) -> Iterator[Verdict]:
             met=not late,
             found=f"{len(late)} of {len(results)} cells; at most {most:.3f}",
             cells=tuple(f"{r.cell.title} ({r.behind(statistic):.3f})" for r in late),
-            every_run=True,
         )
 
 

@@ -110,7 +110,7 @@ def test_an_interval_without_its_estimate_is_counted(monkeypatch, draw):
     made = release.goodness_of_fit(target="population")
     outside = replace(made, r_squared=np.zeros(2), lower=np.ones(2), upper=np.ones(2))
     monkeypatch.setattr(type(release), "goodness_of_fit", lambda self, **how: outside)
-    fit = checks.check_fit(release, problem)
+    fit = checks.check_fit(release, problem, judged=False)
     assert (fit.broken, fit.covered) == (2, 0)
 
 
@@ -223,3 +223,13 @@ def test_page_and_report_name_every_cell_and_every_miss(draw):
     assert "tests: tiny (-0.200)" in written
     assert "MISSED no draw below" in said
     assert all(line.count("|") == 15 for line in written.splitlines() if line.startswith("| tiny"))
+
+
+def test_a_cliff_is_missed_in_every_run(draw):
+    """A handful of draws, as in CI, is enough to see one; a slip that luck explains is not one."""
+    fallen = with_score(good(draw), "auto", pooled=-0.3)
+    slipped = with_score(good(draw), "auto", pooled=-0.12)
+    for found, cliff in ((fallen, True), (slipped, False)):
+        verdicts = judge([Result(cell=TINY, draws=(good(draw),) * 9 + (found,))])
+        assert any(v.every_run and not v.met for v in verdicts) is cliff
+        assert any("no draw below R² = -0.1" in v.asked and not v.met for v in verdicts)
