@@ -16,7 +16,9 @@ from primo.sources.base import Ids
 __all__ = ["canonical_id", "canonical_ids", "joined_ids"]
 
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0*")  # "1.0", as a column of numbers with gaps is written
-_REFUSAL = "ids must be text in UTF-8 or whole numbers; these hold something else, which names nobody"
+_REFUSAL = (
+    "ids must be text in UTF-8 or whole numbers; these hold something else, which names nobody"
+)
 
 
 def canonical_id(value: Any) -> str:
