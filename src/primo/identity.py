@@ -42,11 +42,11 @@ def sketch(
     rows_per_person
         How many rows one person may own, and is charged for; as many as the source says if None.
 
-    Guarantee: the same person, by id (as `canonical_id` spells it) or by exactly the same feature values in
+    Guarantee: the same person, by id (see `canonical_id`) or by exactly the same feature values in
     any order, has the same token under the same key; ids and values never meet. Nothing of it can be
     read without the key. Where there are family ids, a person has a second token, of `FID_IID`, by which
-    a VCF of the same people is known. Without ids, strangers whose rows hold the same numbers are one person, which
-    errs upwards: among genotypes, those who carry as many 0, 1 and 2.
+    a VCF of the same people is known. Without ids, strangers whose rows hold the same numbers are one
+    person, which errs upwards: among genotypes, those who carry as many 0, 1 and 2.
     Cost: about 1 µs an id; without ids one pass over the features, about 30 s for 10⁹ numbers and
     1 µs a row.
     """

@@ -41,8 +41,8 @@ def library(module: str = "pyarrow") -> Any:
 def attempt(action: Callable[[], T], explain: Callable[[str], InputError]) -> T:
     """Run `action`; where a reader fails, raise what `explain` makes of its message.
 
-    Readers quote the offending cell, and the objects of a frame may raise and say anything. The new error is raised outside the handler, so that it carries
-    no trace of the original one.
+    Readers quote the offending cell, and the objects of a frame may raise, and say, anything. The new
+    error is raised outside the handler, so that it carries no trace of the original one.
     """
     try:
         return action()

@@ -39,7 +39,7 @@ def canonical_id(value: Any) -> str:
         return ""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Number):
         raise InputError(_REFUSAL)
-    if value != value:  # NaN, of any type
+    if value != value:  # noqa: PLR0124 - NaN, of any type
         return ""
     whole = _whole(value)
     if whole is None:
