@@ -33,12 +33,12 @@ def account(folder, epsilon=1.0, **how):
 
 
 INDEXES = {
-    "text": pd.Index([f"p{i}" for i in range(N)]),
-    "whole numbers": pd.Index(range(100, 100 + N), dtype="int64"),
-    "floats": pd.Index(np.arange(100.0, 100 + N)),
+    "text": pd.Index([f"p{i}" for i in range(N)], name="IID"),
+    "whole numbers": pd.Index(np.arange(100, 100 + N), name="IID"),
+    "floats": pd.Index(np.arange(100.0, 100 + N), name="IID"),
     "two levels": pd.MultiIndex.from_arrays([["f"] * N, range(N)], names=["FID", "IID"]),
-    "nullable": pd.Index(range(5, 5 + N), dtype="Int64"),
-    "categories": pd.CategoricalIndex([f"p{i}" for i in range(N)]),
+    "nullable": pd.Index(range(5, 5 + N), dtype="Int64", name="IID"),
+    "categories": pd.CategoricalIndex([f"p{i}" for i in range(N)], name="IID"),
 }
 
 
@@ -71,6 +71,48 @@ def test_whole_numbers_are_the_same_people_in_any_type():
     assert "125" not in str(caught.value)
 
 
+POSITIONS = {
+    "a filtered default index": pd.RangeIndex(2 * N)[np.arange(2 * N) % 2 == 1],
+    "a filter that leaves gaps": pd.Index(np.delete(np.arange(N + 1), 3)),
+    "a range that starts later": pd.RangeIndex(10**6, 10**6 + N),
+    "a range with a name": pd.RangeIndex(5, 5 + N, name="IID"),
+    "text without a name": pd.Index([f"p{i}" for i in range(N)]),
+    "a level without a name": pd.MultiIndex.from_arrays([["f"] * N, range(N)], names=["FID", None]),
+}
+
+
+@pytest.mark.parametrize("kind", POSITIONS)
+def test_row_positions_that_are_left_over_are_not_people(tmp_path, kind):
+    """The same people further down another file would be charged as others."""
+    paid = account(tmp_path)
+    with pytest.raises(InputError, match=r"have a name.*Nothing was charged"):
+        model().fit(X.set_axis(POSITIONS[kind]), Y, account=paid)
+    assert not paid.ledger.spent()
+    model().fit(X.set_axis(POSITIONS[kind]), Y)
+
+
+def test_rows_with_other_positions_are_not_put_together():
+    with pytest.raises(InputError, match="other labels"):
+        model().fit(X.set_axis(pd.RangeIndex(1, N + 1)), pd.DataFrame(Y, index=range(2, N + 2)))
+
+
+@pytest.mark.parametrize("first", [np.int64, float, str, object])
+@pytest.mark.parametrize("second", [np.int64, float, str, object])
+def test_arrays_with_ids_of_another_type_are_the_same_people(tmp_path, first, second):
+    paid = account(tmp_path)
+    model().fit(of_arrays(tmp_path, np.arange(N).astype(first)), account=paid)
+    with pytest.raises(BudgetError):
+        model().fit(of_arrays(tmp_path, np.arange(N).astype(second)), account=paid)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, "", pd.NA])
+def test_an_array_with_a_missing_id_is_refused(tmp_path, missing):
+    ids = np.array([missing, *range(1, N)], dtype=object)
+    for given in (ids, ids.tolist()):
+        with pytest.raises(InputError, match="every row needs an id"):
+            model().fit(of_arrays(tmp_path, given))
+
+
 def frames_that_name_nobody():
     yield "a default index", X
     yield "an array", X.to_numpy()
@@ -93,7 +135,7 @@ def test_people_without_ids_are_refused_unless_the_steward_allows_it(tmp_path):
 
 def test_an_extension_uses_the_index_too(tmp_path):
     paid = account(tmp_path, epsilon=1.1, person="IID")
-    named = X.set_axis(INDEXES["text"].rename("IID"))
+    named = X.set_axis(INDEXES["text"])
     release = model().fit(named, Y).release_
     how = {
         "protection": "both",
@@ -103,7 +145,7 @@ def test_an_extension_uses_the_index_too(tmp_path):
         "account": paid,
     }
     with pytest.raises(InputError, match="names people by 'IID'"):
-        primo.extend(release, X.set_axis(INDEXES["text"]), Y, **how)
+        primo.extend(release, X.set_axis(INDEXES["text"].rename("eid")), Y, **how)
     primo.extend(release, named, Y, **how)
     with pytest.raises(BudgetError):
         primo.extend(release, named, Y, **how)
@@ -121,14 +163,14 @@ def test_labels_that_differ_are_not_put_together():
 
 def twice(count=2):
     """Labels of which each person has `count`."""
-    return np.repeat([f"secret{i}" for i in range(N // count)], count)
+    return pd.Index(np.repeat([f"secret{i}" for i in range(N // count)], count), name="IID")
 
 
 def of_arrays(folder, labels):
     if not (folder / "x.npy").exists():
         np.save(folder / "x.npy", X.to_numpy())
         np.save(folder / "y.npy", Y)
-    features = open_npy(folder / "x.npy", ids=labels)
+    features = open_npy(folder / "x.npy", ids=labels, id_name="IID")
     outcomes = open_npy(folder / "y.npy")
     return PairedSource(
         features=features, outcomes=outcomes, feature_rows=range(N), outcome_rows=range(N)
@@ -168,7 +210,7 @@ def test_a_row_without_an_id_says_no_more_than_a_repeated_one():
     assert len(said) == 1
 
 
-@pytest.mark.parametrize("value", [0, -1, 1.5, "2", True, None])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "2", True, None, 10**6 + 1, 10**400])
 def test_rows_per_person_is_a_number(value):
     with pytest.raises(InputError, match="rows_per_person"):
         model(rows_per_person=value).fit(X, Y)

@@ -115,7 +115,9 @@ def _quietly(convert: Callable[[], NDArray[Any]]) -> NDArray[Any] | None:
     try:
         with np.errstate(all="ignore"):  # a warning would depend on private values
             return convert()
-    except (TypeError, ValueError, OverflowError):
+    except MemoryError:
+        raise
+    except Exception:  # a cell may be an object that raises, and says, what it likes
         return None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from primo.bounds import Clip
+from primo.errors import InputError
 from primo.grid import Grid
 from primo.privacy.accounting import Cost
 from primo.privacy.budget import Budget
@@ -24,6 +25,9 @@ class CovarianceOrigin(StrEnum):
     REFERENCE = "reference"  # a public reference panel: costs nothing
     EARLIER = "earlier"  # an earlier release of the same rows: paid already
     ROW_SPACE = "row space"  # more public features than rows: never formed
+
+
+MOST_ROWS_PER_PERSON = 10**6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +61,11 @@ class Plan:
     covariance_origin: CovarianceOrigin = CovarianceOrigin.ROWS
     earlier_mu: float = 0.0  # of the earlier releases that this one extends, composed
     rows_per_person: int = 1  # 2 where a row is a haplotype; the guarantee above is for one row
+
+    def __post_init__(self) -> None:
+        """Refuse more rows of a person than anybody owns, which floats could not multiply by."""
+        if self.rows_per_person > MOST_ROWS_PER_PERSON:
+            raise InputError(f"rows_per_person must be at most {MOST_ROWS_PER_PERSON}")
 
     @property
     def width(self) -> int:

@@ -127,6 +127,7 @@ class Guarded:
     """People by name whose rows nobody may read."""
 
     n, feature_names, outcome_names = 3, ("x0", "x1"), ("z0",)
+    id_names = ("IID",)
 
     def ids(self):
         return np.array(["ada", "bo", "cy"])

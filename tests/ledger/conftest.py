@@ -110,6 +110,7 @@ class Cohort:
 
     def __init__(self, ids=None, features=None):
         self._ids = None if ids is None else np.asarray(ids, dtype=np.str_)
+        self.id_names = None if ids is None else ("IID",)
         self.features = features
         self.n = len(ids if ids is not None else features)
         self.feature_names = tuple(f"x{i}" for i in range(features.shape[1] if ids is None else 1))

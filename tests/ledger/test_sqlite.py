@@ -307,7 +307,7 @@ def test_a_full_disk_charges_nothing(ledger, path):
         big = Sketch(
             tokens=np.arange(10**4, dtype=np.uint64),
             rows=10**4,
-            person=("",),
+            person=("IID",),
             key_check=ledger.key.check,
         )
         ledger.charge(big, Cost(mu=0.1), release_id="r3", purpose="p")

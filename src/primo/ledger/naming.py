@@ -78,6 +78,13 @@ class Naming:
                 "(A default index counts rows and names nobody; rows are known by their values only in "
                 "a ledger that its steward made so, with by_values=True.) Nothing was charged"
             )
+        if "" in person:
+            raise InputError(
+                f"{where} knows people by ids that have a name, and those of these rows have none: "
+                f"{_remedy(self.person)}. (An index without a name may be left over from counting rows, "
+                "and then other rows are the same people; ids=... takes a name with id_name=...) "
+                "Nothing was charged"
+            )
         if self.person is not None and person != self.person:
             fixed = "its steward pinned" if self.pinned else "its first charge fixed"
             raise InputError(
@@ -98,15 +105,11 @@ class Naming:
 
 def in_words(person: Person) -> str:
     """Name the columns, which are public."""
-    if person == ("",):
-        return "labels without a name"
-    return " and ".join(repr(name) if name else "a level without a name" for name in person)
+    return " and ".join(repr(name) if name else "labels without a name" for name in person)
 
 
 def _remedy(person: Person | None) -> str:
     """Say how ids are given, as far as possible by name."""
-    if person == ("",):
-        return "give labels without a name, as before: ids=..., or the index of a pandas frame"
     names = ("IID",) if person is None else person
     column = repr(names[0]) if len(names) == 1 else repr(list(names))
     example = "for example " if person is None else ""

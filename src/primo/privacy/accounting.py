@@ -95,7 +95,10 @@ class Cost:
             return replace(self, mu=rows * self.mu)
         assert self.epsilon is not None
         assert self.delta is not None
-        steps = sum(math.exp(step * self.epsilon) for step in range(rows))
+        largest = (
+            rows - 1
+        ) * self.epsilon  # a delta this large says nothing, and exp would overflow
+        steps = math.inf if largest > 600 else sum(math.exp(i * self.epsilon) for i in range(rows))
         return Cost(epsilon=rows * self.epsilon, delta=min(steps * self.delta, 1 - 1e-15))
 
     def to_dict(self) -> dict[str, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from primo.errors import InputError, NotNumericError
 from primo.sources.base import Ids
+from primo.sources.canonical import canonical_id
 
 __all__ = [
     "attempt",
@@ -26,8 +26,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-_FAILURES = (OSError, EOFError, ValueError, TypeError, zlib.error)
 
 
 def library(module: str = "pyarrow") -> Any:
@@ -43,14 +41,14 @@ def library(module: str = "pyarrow") -> Any:
 def attempt(action: Callable[[], T], explain: Callable[[str], InputError]) -> T:
     """Run `action`; where a reader fails, raise what `explain` makes of its message.
 
-    Readers quote the offending cell. The new error is raised outside the handler, so that it carries
-    no trace of the original one.
+    Readers quote the offending cell, and the objects of a frame may raise, and say, anything. The new
+    error is raised outside the handler, so that it carries no trace of the original one.
     """
     try:
         return action()
-    except InputError:
+    except (InputError, MemoryError):
         raise
-    except (library().ArrowException, *_FAILURES) as error:
+    except Exception as error:
         problem = explain(str(error))
     raise problem
 
@@ -140,12 +138,21 @@ def _ids(table: Any, where: str) -> Ids:
             raise InputError(
                 f"column {name!r} of {where} holds {column.type}: ids must be text or whole numbers"
             )
-        # Blanks around an id do not make another person.
-        part = compute.utf8_trim_whitespace(_one_piece(column).cast(pa.large_string()))
+        part = _canonical(_one_piece(column))
         # Half a label is none: joining makes null of it.
         parts.append(compute.if_else(compute.equal(part, ""), None, part))
     joined = compute.binary_join_element_wise(*parts, pa.scalar("\t", pa.large_string()))
     return np.asarray(joined.fill_null("").to_numpy(zero_copy_only=False)).astype(np.str_)
+
+
+def _canonical(column: Any) -> Any:
+    """Return what `canonical_id` makes of each cell; all at once where that is blanks alone."""
+    pa, kinds, compute = library(), library("pyarrow.types"), library("pyarrow.compute")
+    if kinds.is_integer(column.type) or kinds.is_string(column.type):
+        column = compute.utf8_trim_whitespace(column.cast(pa.large_string()))
+        if not compute.any(compute.match_substring_regex(column, r"[^!-~]|\.0*$")).as_py():
+            return column
+    return pa.array(map(canonical_id, column.to_pylist()), pa.large_string())
 
 
 def _one_piece(column: Any) -> Any:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError, NotNumericError
 from primo.sources.base import Ids, Rows
+from primo.sources.canonical import canonical_ids
 from primo.sources.ordered import read_ordered
 
 __all__ = [
@@ -59,13 +60,14 @@ def check_names(place: str, names: Sequence[str] | None, width: int, stem: str) 
 
 
 def check_ids(place: str, ids: Sequence[str] | NDArray[Any] | None, n: int) -> Ids | None:
-    """Return the given labels as strings if there is one per row; none is quoted."""
+    """Return the given labels in their one spelling if there is one per row; none is quoted."""
     if ids is None:
         return None
-    labels = np.char.strip(np.asarray(ids).astype(np.str_))
-    if labels.shape != (n,):
+    # As they are: NumPy would make one type of all of them, and text of what is missing.
+    values = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    if not isinstance(values, list) or len(values) != n:
         raise InputError(f"{place} has {n} rows but the ids given for them are another number")
-    return labels
+    return canonical_ids(values)
 
 
 def plain_type(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError, NotNumericError
-from primo.sources.arrow import attempt, float_type, library, refuse_text, to_floats, to_ids
+from primo.sources.arrow import attempt, float_type, refuse_text, to_floats, to_ids
 from primo.sources.base import Ids, Rows
+from primo.sources.canonical import joined_ids
 from primo.sources.index import index_labels, index_names
 from primo.sources.storage import TableColumns, refuse_repeated, table_columns
 
@@ -89,8 +90,13 @@ class PandasFrame:
         """Return these columns, or the index, as one label per row."""
         if names:
             columns = [self.frame.iloc[:, place] for place in self._places(names)]
-            table = library().table([library().array(part) for part in columns], names=list(names))
-            return to_ids(table, self.where)
+            for name, column in zip(names, columns, strict=True):
+                if getattr(column.dtype, "kind", "O") == "f":
+                    raise InputError(
+                        f"column {name!r} of {self.where} holds {column.dtype}: ids must be text or "
+                        "whole numbers"
+                    )
+            return joined_ids([column.tolist() for column in columns])
         return index_labels(self.frame.index)
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 
 from primo.errors import InputError
 from primo.sources.base import Columns, Ids, Source
+from primo.sources.canonical import canonical_id
 
 __all__ = ["check_ids", "check_rows_per_person", "id_names_of", "named_by", "rows_per_person_of"]
 
@@ -51,7 +52,7 @@ def check_ids(ids: Ids, most: int) -> None:
     One message for both: an id column may be a private one that was named by mistake, or to find out
     something about it.
     """
-    rows = Counter(label.strip() for label in ids.tolist())
+    rows = Counter(map(canonical_id, ids.tolist()))
     if "" in rows or max(rows.values(), default=0) > most:
         owned = "one row" if most == 1 else f"{most} rows"
         raise InputError(

@@ -67,6 +67,10 @@ class SplitSource:
         """Return the label of each row, or None."""
         return select_ids(self.columns, self.rows)
 
+    def other_ids(self) -> Ids | None:
+        """Return another spelling of the same ids, or None."""
+        return _other_ids(self.columns, self.rows)
+
     def blocks(self, rows: int) -> Iterator[Block]:
         """Yield every row once, at most `rows` at a time."""
         for block in self.columns.blocks(self.rows, rows):
@@ -128,6 +132,12 @@ class PairedSource:
         """Return the label of each row, or None."""
         found = select_ids(self.features, self.feature_rows)
         return found if found is not None else select_ids(self.outcomes, self.outcome_rows)
+
+    def other_ids(self) -> Ids | None:
+        """Return another spelling of the same ids, or None."""
+        if id_names_of(self.features) is not None:
+            return _other_ids(self.features, self.feature_rows)
+        return _other_ids(self.outcomes, self.outcome_rows)
 
     def blocks(self, rows: int) -> Iterator[Block]:
         """Yield every row once, at most `rows` at a time."""
@@ -242,6 +252,13 @@ class Beside:
                 return found
         return None
 
+    def other_ids(self) -> Ids | None:
+        """Return another spelling of those labels, or None."""
+        for part, rows in zip(self.parts, self.rows, strict=True):
+            if id_names_of(part) is not None:
+                return _other_ids(part, rows)
+        return None
+
     def labels(self) -> Ids | None:
         """Return what tells the rows apart in that store, which may be more than `ids`."""
         for part, rows in zip(self.parts, self.rows, strict=True):
@@ -284,6 +301,12 @@ def one_block(
 def select_ids(columns: Columns, rows: Rows) -> Ids | None:
     """Return the labels of the chosen rows, or None where the store has none."""
     found = columns.ids()
+    return None if found is None else found[_as_index(rows)]
+
+
+def _other_ids(columns: Columns, rows: Rows) -> Ids | None:
+    own = getattr(columns, "other_ids", None)
+    found: Ids | None = own() if callable(own) else None
     return None if found is None else found[_as_index(rows)]
 
 

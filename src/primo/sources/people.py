@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.sources.base import Ids
+from primo.sources.canonical import canonical_ids
 from primo.sources.cells import first_cells, tidy
 from primo.sources.fast import LARGE, compiled_for
 
@@ -67,10 +68,13 @@ class People:
         """
         return bool(np.isin(self._spellings(), others._spellings()).any())
 
+    @property
+    def joined(self) -> Ids | None:
+        """The ids as tools that know no families write them, `FID_IID`; None without family ids."""
+        return None if self.fid is None else np.char.add(np.char.add(self.fid, "_"), self.iid)
+
     def _spellings(self) -> Ids:
-        if self.fid is None:
-            return self.iid
-        return np.concatenate([self.iid, np.char.add(np.char.add(self.fid, "_"), self.iid)])
+        return self.iid if self.joined is None else np.concatenate([self.iid, self.joined])
 
     def _keys(self, families: bool) -> Ids:
         if not families or self.fid is None:
@@ -166,5 +170,4 @@ def _people(path: Path, lines: list[tuple[str, ...]], *, header: Sequence[str]) 
 
 
 def _ids(words: list[str]) -> Ids:
-    # PLINK's words hold no ASCII blanks; others at their ends do not make another person either.
-    return np.array([word.strip() for word in words], dtype=np.str_)
+    return canonical_ids(words)

@@ -74,6 +74,11 @@ class VariantColumns(ABC):
         """
         return np.repeat(self.people().iid, self.rows_per_person)
 
+    def other_ids(self) -> Ids | None:
+        """Return whose row each row is as tools without families write it, `FID_IID`, or None."""
+        other = self.people().joined
+        return None if other is None else np.repeat(other, self.rows_per_person)
+
     def labels(self) -> Ids:
         """Return what tells the people of this file apart: `FID IID` where individual ids repeat."""
         people = self.people()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.sources.base import Rows
+from primo.sources.canonical import canonical_ids
 from primo.sources.packed import Packed, pack
 from primo.sources.people import People
 from primo.sources.unchanged import remember
@@ -47,7 +48,7 @@ class VcfColumns(VariantColumns):
         samples = open_header(self.path)
         if samples is None:
             samples = _samples(_open_reader(self.path), self.path)
-        return People(where=self.path, iid=np.array(samples, dtype=np.str_), fid=None)
+        return People(where=self.path, iid=canonical_ids(samples), fid=None)
 
     def _walk(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the rows `order` in blocks of `rows`.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError, PrimoError
 from primo.sources.base import Ids, Rows
+from primo.sources.canonical import canonical_ids
 from primo.sources.chunked import (
     check_ids,
     check_names,
@@ -157,8 +158,7 @@ class VcfZarrColumns(VariantColumns):
     def people(self) -> People:
         """Read who the people are; the store knows no families."""
         iid = _checked(self.path, lambda: _texts(_field(self.path, "sample_id")))()
-        labels = np.char.strip(np.array(iid, dtype=np.str_))
-        return People(where=Path(self.path), iid=labels, fid=None)
+        return People(where=Path(self.path), iid=canonical_ids(iid), fid=None)
 
     def _walk(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the stored rows `order`, in blocks of `rows`."""
