@@ -10,7 +10,11 @@ SCRIPT = "from primo.cli import main; import atexit; atexit.register(print, 'at 
 
 def run(*line):
     found = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *line], capture_output=True, text=True, timeout=600
+        [sys.executable, "-c", SCRIPT, *line],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     return found.returncode, found.stdout, found.stderr
 
@@ -36,6 +40,10 @@ def test_no_thread_of_a_library_is_taken_down():
         " os._exit = lambda code: (print('left', code, flush=True), real(code)); main()"
     )
     found = subprocess.run(
-        [sys.executable, "-c", script, "--version"], capture_output=True, text=True, timeout=600
+        [sys.executable, "-c", script, "--version"],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     assert found.stdout.endswith("left 0\n")
