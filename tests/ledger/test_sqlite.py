@@ -44,7 +44,7 @@ def ledger(path):
 
 
 def sketch(ledger, ids=IDS):
-    source = SimpleNamespace(n=len(ids), ids=lambda: np.array(ids))
+    source = SimpleNamespace(n=len(ids), ids=lambda: np.array(ids), id_names=("IID",))
     return primo.identity.sketch(source, ledger.key)
 
 
