@@ -79,7 +79,7 @@ def extend(ctx: click.Context, /, **options: Any) -> None:
         source = replace(source, n=min(source.n, earlier.release.plan.n))
         opened = replace(opened, source=source)
     prepared = prepare_extension(
-        earlier.release,
+        earlier,
         source,
         protection=options["protect"],
         epsilon=options["epsilon"],
