@@ -176,7 +176,7 @@ class SqliteStore:
                     )
 
     def _check_folder(self) -> None:
-        """Refuse a folder where others may put a journal beside the ledger, or an old copy in its place."""
+        """Refuse a folder where others may put a journal beside the ledger, or an old copy of it."""
         folder = self.path.parent.absolute()
         found = folder.stat()
         if found.st_uid not in (0, os.geteuid()):
