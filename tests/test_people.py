@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import primo
+from primo.bundle import read_bundle, write_bundle
 from primo.errors import BudgetError, InputError
 from primo.fitting import Settings, prepare, release_rows
 from primo.ledger import create_ledger
 from primo.noise import RandomBits
+from primo.privacy.accounting import Cost
 from primo.privacy.budget import Budget
 from primo.sources.index import index_labels, index_names
 from primo.sources.npy import open_npy
@@ -94,7 +96,10 @@ def test_people_without_ids_are_refused_unless_the_steward_allows_it(tmp_path):
 def test_an_extension_uses_the_index_too(tmp_path):
     paid = account(tmp_path, epsilon=1.1, person="IID")
     named = X.set_axis(INDEXES["text"].rename("IID"))
-    release = model().fit(named, Y).release_
+    place = write_bundle(model().fit(named, Y).release_, tmp_path / "first", release_id="first")
+    release = read_bundle(place)
+    paid.ledger.note(Cost(mu=0), purpose="known", release_id="first")
+    paid.ledger.finish("first", release.digest)
     how = {
         "protection": "both",
         "epsilon": 1,

@@ -98,8 +98,8 @@ def planned(request: Request, plan: Callable[[Source], Prepared]) -> Request:
 
     Whoever is refused after the match learns for nothing that there was one. So everything that can
     be refused from public numbers is refused first: `request` was planned as a dry run is, its output
-    and its engine are checked, and the ledger is asked whether such a release fits any of its limits. What
-    is refused afterwards is refused in the words of `too_few`.
+    and its engine are checked, and the ledger is asked whether such a release fits any of its limits.
+    What is refused afterwards is refused in the words of `too_few`.
     """
     source = request.opened.source
     if request.options["dry_run"] or not isinstance(source, Unmatched):
