@@ -205,3 +205,12 @@ def test_one_individual_id_in_many_families(tmp_path):
         else:
             release_rows(source, prepared, bits=RandomBits.fresh(), account=paid)
             assert paid.ledger.spent()[0].mu == 2 * prepared.plan.mu
+
+
+def test_advice_about_labels_and_accounts(tmp_path):
+    named = X.set_axis(INDEXES["text"].rename("IID"))
+    outcomes = pd.Series(np.asarray(Y).reshape(len(X), -1)[:, 0], index=named.index[::-1])
+    with pytest.raises(InputError, match="only if the rows are in the same order"):
+        model().fit(named, outcomes)
+    with pytest.raises(InputError, match="not the ledger itself"):
+        model().fit(named, Y, account=account(tmp_path, epsilon=1.1, person="IID").ledger)
