@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import primo
+from primo.bundle import read_bundle, write_bundle
 from primo.errors import BudgetError, InputError
 from primo.fitting import Settings, prepare, release_rows
 from primo.ledger import create_ledger
 from primo.noise import RandomBits
+from primo.privacy.accounting import Cost
 from primo.privacy.budget import Budget
 from primo.sources.index import index_labels, index_names
 from primo.sources.npy import open_npy
@@ -136,7 +138,10 @@ def test_people_without_ids_are_refused_unless_the_steward_allows_it(tmp_path):
 def test_an_extension_uses_the_index_too(tmp_path):
     paid = account(tmp_path, epsilon=1.1, person="IID")
     named = X.set_axis(INDEXES["text"])
-    release = model().fit(named, Y).release_
+    place = write_bundle(model().fit(named, Y).release_, tmp_path / "first", release_id="first")
+    release = read_bundle(place)
+    paid.ledger.note(Cost(mu=0), purpose="known", release_id="first")
+    paid.ledger.finish("first", release.digest)
     how = {
         "protection": "both",
         "epsilon": 1,
@@ -242,3 +247,12 @@ def test_one_individual_id_in_many_families(tmp_path):
         else:
             release_rows(source, prepared, bits=RandomBits.fresh(), account=paid)
             assert paid.ledger.spent()[0].mu == 2 * prepared.plan.mu
+
+
+def test_advice_about_labels_and_accounts(tmp_path):
+    named = X.set_axis(INDEXES["text"].rename("IID"))
+    outcomes = pd.Series(np.asarray(Y).reshape(len(X), -1)[:, 0], index=named.index[::-1])
+    with pytest.raises(InputError, match="only if the rows are in the same order"):
+        model().fit(named, outcomes)
+    with pytest.raises(InputError, match="not the ledger itself"):
+        model().fit(named, Y, account=account(tmp_path, epsilon=1.1, person="IID").ledger)

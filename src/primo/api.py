@@ -6,7 +6,6 @@ from typing import Any
 
 from primo.bundle import Bundle
 from primo.errors import InputError
-from primo.extension import check_known
 from primo.fitting import Account, Engine, prepare_extension, release_rows
 from primo.intake import column_names, labels, numeric, people_of, random_bits, threads
 from primo.noise import check_backend
@@ -39,8 +38,8 @@ def extend(
     Parameters
     ----------
     release
-        The earlier release, as fitted or loaded, or its bundle. With a ledger give the bundle
-        (`primo.read_bundle`): one that the ledger does not know is refused.
+        The earlier release, as fitted or loaded, or its bundle. With a ledger only the bundle will do
+        (`primo.read_bundle`), and one that the ledger does not know is refused.
     X
         The features of the same rows in the same order, columns as before; or a source with these
         features and the new outcomes. With a ledger give a source if the first release was made from
@@ -71,11 +70,8 @@ def extend(
     adds up, and the statement gives the (epsilon, delta) of the whole.
     """
     check_backend(backend, seeded=random_state is not None)
-    if isinstance(release, Bundle):
-        if account is not None:
-            check_known(release, account.ledger)
-        release = release.release
-    source = _source(expect_release(release), X, Y)
+    earlier = expect_release(release.release if isinstance(release, Bundle) else release)
+    source = _source(earlier, X, Y)
     prepared = prepare_extension(
         release,
         source,

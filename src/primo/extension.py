@@ -60,8 +60,16 @@ def check_protection(earlier: Release, stated: Protection | str) -> Protection:
     return protection
 
 
-def check_known(earlier: Bundle, ledger: Ledger) -> None:
-    """Refuse a bundle that is not, to the byte, a release that the ledger knows as published."""
+def check_known(earlier: Bundle | None, ledger: Ledger) -> None:
+    """Refuse what is not, to the byte, a release that the ledger knows as published.
+
+    None stands for a release that is not a bundle: it has no digest that a ledger could know.
+    """
+    if earlier is None:
+        raise InputError(
+            "with a ledger, a release is extended from its bundle: give primo.read_bundle(path). The "
+            "ledger knows a bundle by its digest, and vouches for nothing else"
+        )
     known = ledger.find(earlier.manifest["release_id"])
     if known is None or known.digest is None:
         raise InputError(

@@ -12,8 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.bounds import Bounds, as_bounds
+from primo.bundle import Bundle
 from primo.errors import InputError
-from primo.extension import as_extension, check_bits, check_protection, plan_of_extension
+from primo.extension import (
+    as_extension,
+    check_bits,
+    check_known,
+    check_protection,
+    plan_of_extension,
+)
 from primo.intake import reference_covariance
 from primo.noise import RandomBits
 from primo.pipeline import make_release
@@ -21,7 +28,7 @@ from primo.planning.compare import choose_plan
 from primo.plans import Plan
 from primo.privacy.budget import is_whole
 from primo.privacy.protection import Protection
-from primo.release import Release
+from primo.release import Release, expect_release
 from primo.sources.base import Source
 from primo.sources.ownership import check_rows_per_person, named_by, rows_per_person_of
 from primo.sources.paired import one_block
@@ -34,6 +41,7 @@ __all__ = [
     "Engine",
     "Prepared",
     "Settings",
+    "expect_account",
     "plan_for",
     "prepare",
     "prepare_extension",
@@ -107,6 +115,15 @@ class Account:
         )
 
 
+def expect_account(account: Any) -> Account | None:
+    """Return the account, or say what one is."""
+    if account is not None and not isinstance(account, Account):
+        raise InputError(
+            "account= takes primo.Account(ledger=..., purpose=...), not the ledger itself"
+        )
+    return account
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prepared:
     """A release about to be made: all that is fixed before its rows are read."""
@@ -114,6 +131,7 @@ class Prepared:
     plan: Plan
     covariance: NDArray[np.float64] | None = None  # scaled, where the plan takes it from elsewhere
     earlier: Release | None = None  # the release that this one extends
+    bundle: Bundle | None = None  # the bundle that it was read from, which a ledger may know
 
 
 def prepare(source: Source, settings: Settings) -> Prepared:
@@ -124,7 +142,7 @@ def prepare(source: Source, settings: Settings) -> Prepared:
 
 
 def prepare_extension(
-    earlier: Release,
+    earlier: Release | Bundle,
     source: Source,
     *,
     protection: Protection | str,
@@ -136,8 +154,11 @@ def prepare_extension(
     """Plan the release of new outcomes of the rows of an earlier one. Reads no private row.
 
     `protection` is what the user says, not the earlier release: a file decides nothing about what is
-    read and what is released exactly. It has to be that of the earlier release.
+    read and what is released exactly. It has to be that of the earlier release. Give the bundle of the
+    earlier release if a ledger is to be charged: `release_rows` asks the ledger whether it knows it.
     """
+    bundle = earlier if isinstance(earlier, Bundle) else None
+    earlier = expect_release(earlier.release if isinstance(earlier, Bundle) else earlier)
     protection = check_protection(earlier, protection)
     private = protection.outcomes_private
     plan = plan_of_extension(
@@ -150,7 +171,7 @@ def prepare_extension(
     owned = max(plan.rows_per_person, _rows_per_person(source, rows_per_person))
     plan = replace(plan, rows_per_person=owned)
     covariance = earlier.covariance if len(earlier.covariance) else None
-    return Prepared(plan=plan, covariance=covariance, earlier=earlier)
+    return Prepared(plan=plan, covariance=covariance, earlier=earlier, bundle=bundle)
 
 
 def release_rows(
@@ -165,11 +186,14 @@ def release_rows(
     """Charge, then read every row once and release.
 
     Guarantee: that of `make_release`; and whatever happens after the charge (a crash, a full disk)
-    loses budget, never privacy.
+    loses budget, never privacy. An extension is charged only if the ledger knows what it extends.
     """
     engine = engine or Engine()
+    account = expect_account(account)
     if prepared.earlier is not None:
         check_bits(prepared.earlier, bits)
+        if account is not None:
+            check_known(prepared.bundle, account.ledger)
     release_id = release_id or secrets.token_hex(16)
     # A cluster that cannot be reached is found out before anything is charged.
     with nullcontext() if engine.client is None else _client(engine.client) as client:

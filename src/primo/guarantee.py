@@ -2,8 +2,11 @@
 
 A plan that was made here does (`primo.planner`). One that was read from a file may have been edited, and
 nobody should be told an epsilon, or build on a protection, that the noise does not back. What a file
-alone cannot show is what its writer left out: whether a block that counts as private did get its
-noise, and what earlier releases cost. For that the ledger keeps the digest of the bundle.
+alone cannot show is what no noise depends on, if all its parts were rewritten alike: whether a block
+that counts as private did get its noise (so also which protection was kept), what earlier releases
+cost, how many rows a person owns, whether the noise can be recomputed from a seed, how many rows there
+were, which bounds they were clipped to, and how missing values were treated. For that the ledger
+keeps the digest of the bundle.
 """
 
 from __future__ import annotations

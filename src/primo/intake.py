@@ -80,8 +80,8 @@ def people_of(n: int, m: int, features: Any, outcomes: Any) -> dict[str, Any]:
     if differ or _in_another_order(left, right):
         raise InputError(
             "the rows of features and outcomes carry other labels, or the same ones in another order; "
-            "align them first, for example y = y.loc[X.index], or take the labels of one of them away "
-            "with .reset_index(drop=True)"
+            "align them first, for example y = y.loc[X.index]. Take the labels of one of them away, "
+            "with .reset_index(drop=True), only if the rows are in the same order"
         )
     if first is None:
         return {"labels": second, "id_names": index_names(right)}

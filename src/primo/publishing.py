@@ -22,19 +22,25 @@ from primo.sources.base import Source
 from primo.staging import Staging
 from primo.variants import Variants
 
-__all__ = ["begin", "publish"]
+__all__ = ["begin", "check_begin", "publish"]
 
 
 def begin(
     out: str | os.PathLike[str], prepared: Prepared, *, config: str, account: Account | None
 ) -> Staging:
     """Set up the private folder beside `out` from which an interrupted run is finished."""
+    check_begin(out, prepared)
+    return Staging.begin(out, config=config, plan=_staged(prepared.plan), charge=_payer(account))
+
+
+def check_begin(out: str | os.PathLike[str], prepared: Prepared) -> None:
+    """Refuse what `begin` would refuse, and leave no trace."""
     if prepared.plan.calibration != "exact":
         raise InputError(
             f"calibration={prepared.plan.calibration!r} reproduces figures and is not published; use "
             'PrimoRegressor, or calibration="exact"'
         )
-    return Staging.begin(out, config=config, plan=_staged(prepared.plan), charge=_payer(account))
+    Staging.check_place(out)
 
 
 def publish(

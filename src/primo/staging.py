@@ -27,7 +27,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -104,12 +104,9 @@ class Staging:
         other user can look into. Until the bundle is published and the secret destroyed, it is as
         private as the rows.
         """
+        cls.check_place(out)
         place = Path(os.path.abspath(out))
-        if not place.parent.is_dir():
-            raise InputError(f"the folder {str(place.parent)!r} does not exist; create it first")
         folder = partial_of(place)
-        if not os.path.lexists(folder):
-            refuse_existing(place)
         day = created or datetime.datetime.now(datetime.UTC).date()
         job = {
             "format": _FORMAT,
@@ -131,6 +128,20 @@ class Staging:
                 held.close()
                 raise
         return cls(place, held, job)
+
+    @staticmethod
+    def check_place(out: str | os.PathLike[str]) -> None:
+        """Refuse a place where no release can be begun, as far as a look at it shows."""
+        place = Path(os.path.abspath(out))
+        if not place.parent.is_dir():
+            raise InputError(f"the folder {str(place.parent)!r} does not exist; create it first")
+        folder = partial_of(place)
+        if not os.path.lexists(folder):
+            refuse_existing(place)
+            return
+        with writing(folder), _ours(folder), closing(_held(PrivateFolder.open(folder))) as found:
+            if found.has("job.json"):
+                raise InputError(_unfinished(place))
 
     @classmethod
     def resume(cls, out: str | os.PathLike[str]) -> Self:
@@ -387,7 +398,7 @@ def _read_job(folder: PrivateFolder) -> dict[str, Any]:
 
 def _unfinished(out: Path) -> str:
     return (
-        f"a release for {str(out)!r} is paid for and unfinished. Finish it with --resume: the same "
+        f"a release for {str(out)!r} was begun and not finished. Finish it with --resume: the same "
         "noise, no further charge. To give it up, remove "
         f"{str(partial_of(out))!r}: what was charged stays charged, and a new release costs anew"
     )

@@ -1,5 +1,6 @@
 """A bundle that was changed in any way is refused, and the message names the part."""
 
+import dataclasses
 import hashlib
 import json
 import shutil
@@ -184,3 +185,10 @@ class TestZip:
             np.savez_compressed(path, **dict(file))
         rehash(whole, "moments.npz")
         refused(whole, "moments.npz")
+
+
+def test_two_haplotypes_are_of_one_person(make, variants, tmp_path):
+    """The attack: rows_per_person 2 rewritten as 1 in all parts halves the mu of a person."""
+    haplotypes = dataclasses.replace(variants, haplotypes=True)
+    path = write_bundle(make(), tmp_path / "h", variants=haplotypes, release_id="r")
+    refused(path, "owns two haplotypes")

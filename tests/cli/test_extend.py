@@ -113,6 +113,10 @@ def test_bundles_and_ledgers_in_python(release, primo, books):
     keep = {"protection": "both", "epsilon": 1, "delta": 1e-8, "outcome_bounds": (-1, 1)}
     with pytest.raises(library.InputError, match="not a release that"):
         library.extend(bundle, rows, rows[:, :1], account=account, **keep)
+    with pytest.raises(library.InputError, match="from its bundle"):
+        library.extend(bundle.release, rows, rows[:, :1], account=account, **keep)
+    with pytest.raises(library.InputError, match="not the ledger itself"):
+        library.extend(bundle, rows, rows[:, :1], account=account.ledger, **keep)
     assert len(account.ledger.history()) == 1
     assert library.extend(bundle, rows, rows[:, :1], **keep).plan.earlier_mu > 0
 

@@ -186,5 +186,26 @@ class TestFile:
             "cohort.ledger",
             "cohort.ledger.key",
         ]
-        path.parent.chmod(0o775)  # a group of one is usual, and a journal of others is refused
+        path.parent.chmod(0o755)
         charge(path)
+
+    @pytest.mark.parametrize("bits", [0o770, 0o2770, 0o775])
+    def test_a_folder_where_a_group_may_put_files(self, path, bits):
+        """The attack: a member of the group renames an old copy over the ledger."""
+        path.parent.chmod(bits)
+        said = refused(lambda: charge(path), "folder of your own")
+        assert f"chmod go-w {path.parent}" in said
+        refused(lambda: create_ledger(path.parent / "new", limit=LIMIT), "folder of your own")
+        path.parent.chmod(0o700)
+        charge(path)
+
+    @root_only
+    def test_a_folder_of_somebody_else(self, path):
+        os.chown(path.parent, STRANGER, STRANGER)
+        refused(lambda: charge(path), "folder belongs to another user")
+
+    def test_a_link_is_not_mended_by_its_mode(self, path, tmp_path):
+        (tmp_path / "link").symlink_to(path)
+        said = refused(lambda: open_ledger(tmp_path / "link"), "symbolic link")
+        assert "Name the file itself" in said
+        assert "chmod" not in said

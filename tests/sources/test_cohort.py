@@ -136,7 +136,7 @@ def test_family_zero_is_none(folder):
     (folder / "t.txt").write_text("FID IID y\n" + "".join(f"0 {i} 1\n" for i in PEOPLE))
     assert cohort(pheno="t.txt").source.n == N
     (folder / "t.txt").write_text("FID IID y\n" + "".join(f"other {i} 1\n" for i in PEOPLE))
-    with pytest.raises(InputError, match="no id is in all of") as caught:
+    with pytest.raises(InputError, match="too few people") as caught:
         cohort(pheno="t.txt")
     assert "someone" not in str(caught.value)
 
@@ -147,7 +147,7 @@ def test_keep_and_remove(folder):
     found = cohort(keep="keep.txt", remove="gone.txt", outcomes="height")
     assert rows(found.source)[1][:, 0].tolist() == [6, 0]
     (folder / "keep.txt").write_text("nobody\n")
-    with pytest.raises(InputError, match=r"keep.txt leave nobody"):
+    with pytest.raises(InputError, match="too few people"):
         cohort(keep="keep.txt")
     (folder / "keep.txt").write_text("\n")
     with pytest.raises(InputError, match=r"keep.txt names nobody"):

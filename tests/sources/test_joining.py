@@ -51,7 +51,7 @@ def test_neither_rows_nor_how_many_they_are_is_shown():
     [
         (("secret", "q", "secret", "secret"), ("q",), "those of x.csv break one"),
         (("secret", "", " "), ("q",), "those of x.csv break one"),
-        (("secret", "q"), ("r",), "no id is in all of x.csv and y.csv"),
+        (("secret", "q"), ("r",), "too few people are in all of these"),
     ],
 )
 def test_refusals_count_nobody_and_name_nobody(left, right, words):

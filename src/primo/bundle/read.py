@@ -119,6 +119,8 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
             release = read_release(file, "moments.npz")
         if not agree(manifest, release):
             raise InputError(f"{FILE} says other things than moments.npz; one of them was edited")
+        if manifest["haplotypes"] and release.plan.rows_per_person < 2:
+            raise InputError("a person owns two haplotypes, but the plan states one row per person")
         _check_words(parts, manifest, release)
         variants = None
         if (text := _text(parts, "variants.tsv")) is not None:

@@ -48,9 +48,9 @@ class Opened:
 
 
 def open_rows(options: Options) -> Opened:
-    """Open what the options name; checks names and sizes, reads ids to join by them, and no cell else.
+    """Open what the options name; checks names and sizes, and reads no cell.
 
-    A dry run reads no id either: the files then stand side by side, for a plan only.
+    Not even ids: files to be joined stand side by side, for a plan only, until `Unmatched.join`.
     """
     kind = _kind(options)
     if kind in _GENOTYPES:
@@ -179,7 +179,7 @@ def _cohort(options: Options) -> Opened:
         **_cohort_options(options),
         pheno=options["pheno"],
         outcomes=_wanted(options, "outcomes") or None,
-        matched=not options["dry_run"],
+        matched=False,
     )
     variants = cohort.variants
     limits: dict[str, Limit] = {}
@@ -221,7 +221,7 @@ def _table(options: Options) -> Source:
         id_column=options["id_column"],
         same_order=options["same_order"],
         missing=_spellings(options),
-        matched=not options["dry_run"],
+        matched=False,
     )
 
 

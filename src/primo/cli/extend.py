@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from primo.cli.options import (
     person_option,
     used_config,
 )
-from primo.cli.publish import Request, check_naming, preview, resumed_options, run
+from primo.cli.publish import Request, check_naming, planned, preview, resumed_options, run
 from primo.errors import InputError
 from primo.extension import check_known, check_protection
 from primo.fitting import prepare_extension
@@ -78,16 +79,18 @@ def extend(ctx: click.Context, /, **options: Any) -> None:
         # Whether it has exactly the rows of the earlier release shows when it is paid for.
         source = replace(source, n=min(source.n, earlier.release.plan.n))
         opened = replace(opened, source=source)
-    prepared = prepare_extension(
-        earlier.release,
-        source,
+    plan = partial(
+        prepare_extension,
+        earlier,
         protection=options["protect"],
         epsilon=options["epsilon"],
         delta=options["delta"],
         outcome_bounds=outcome_bounds(options, source),
         rows_per_person=options["rows_per_person"],
     )
-    request = Request(options=options, opened=opened, prepared=prepared, config=config)
+    request = planned(
+        Request(options=options, opened=opened, prepared=plan(source), config=config), plan
+    )
     if options["dry_run"]:
         preview(request)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -19,8 +20,9 @@ from primo.cli.options import (
     release_options,
     used_config,
 )
-from primo.cli.publish import Request, check_naming, preview, resumed_options, run
-from primo.fitting import prepare
+from primo.cli.publish import Request, check_naming, planned, preview, resumed_options, run
+from primo.fitting import Prepared, prepare
+from primo.sources.base import Source
 
 __all__ = ["fit"]
 
@@ -59,5 +61,16 @@ def prepared_request(options: dict[str, Any], *, config: str) -> Request:
     """Open the rows and plan the release; no row is read."""
     check_naming(options)
     opened = open_rows(options)
-    prepared = prepare(opened.source, settings_of(options, opened))
-    return Request(options=options, opened=opened, prepared=prepared, config=config)
+    settings = settings_of(options, opened)
+
+    def plan(source: Source) -> Prepared:
+        if source is opened.source or settings.covariance_rows is None:
+            return prepare(source, settings)
+        # To refuse a sample of more people than were matched would tell how many they are.
+        return prepare(
+            source, replace(settings, covariance_rows=min(settings.covariance_rows, source.n))
+        )
+
+    return planned(
+        Request(options=options, opened=opened, prepared=plan(opened.source), config=config), plan
+    )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import getpass
 import math
 import tomllib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from primo.cli.accuracy import accuracy_numbers, show_accuracy
 from primo.cli.data import Opened, named_by
 from primo.cli.options import checked
 from primo.cli.output import say, show_json
-from primo.errors import InputError
+from primo.errors import InputError, PrimoError, WeakGuaranteeWarning
 from primo.fitting import Account, Engine, Prepared
 from primo.ledger import open_ledger
 from primo.planning.assumptions import Signal
@@ -30,11 +31,13 @@ from primo.planning.law import Law, law_of
 from primo.planning.table import Better
 from primo.plans import Plan
 from primo.privacy.accounting import epsilon_spent
-from primo.publishing import begin, publish
+from primo.publishing import begin, check_begin, publish
+from primo.sources.base import Source
+from primo.sources.joining import too_few
 from primo.sources.paired import Unmatched
 from primo.staging import Staging, partial_of
 
-__all__ = ["Request", "check_naming", "preview", "resumed_options", "run"]
+__all__ = ["Request", "check_naming", "planned", "preview", "resumed_options", "run"]
 
 _FEW = 30  # rows, below which a note is due
 
@@ -88,6 +91,34 @@ def check_naming(options: Mapping[str, Any]) -> None:
     book = open_ledger(options["ledger"], key_file=options["ledger_key"])
     if not book.naming.by_values:
         book.naming.check(named_by(options), book.where)
+
+
+def planned(request: Request, plan: Callable[[Source], Prepared]) -> Request:
+    """Return the request with its people matched, if it is to be run.
+
+    Whoever is refused after the match learns for nothing that there was one. So everything that can
+    be refused from public numbers is refused first: `request` was planned as a dry run is, its output
+    and its engine are checked, and the ledger is asked whether such a release fits any of its limits.
+    What is refused afterwards is refused in the words of `too_few`.
+    """
+    source = request.opened.source
+    if request.options["dry_run"] or not isinstance(source, Unmatched):
+        return request
+    request.engine()
+    account = request.account()
+    if not request.options["resume"]:
+        check_begin(request.out, request.prepared)
+        if account is not None:
+            account.ledger.check_limits(request.prepared.plan.cost)
+    joined = source.join()
+    try:
+        with warnings.catch_warnings():
+            # Said already, of the most rows that there can be; with fewer it holds as well.
+            warnings.simplefilter("ignore", WeakGuaranteeWarning)
+            prepared = plan(joined)
+    except PrimoError:
+        raise too_few() from None
+    return replace(request, opened=replace(request.opened, source=joined), prepared=prepared)
 
 
 def preview(request: Request) -> None:
@@ -178,12 +209,14 @@ def run(request: Request) -> None:
     except BaseException:
         if partial_of(out).exists():
             command = click.get_current_context().info_name
-            paid = "What was charged is not lost: once" if account else "Once"
-            say(
-                f"Nothing was published. {paid} the cause is mended in the files themselves (no option "
-                "that was planned with can change any more), finish the same release with\n"
-                f"  primo {command} --resume --out {out}"
-            )
+            again = f"primo {command} --resume"
+            lines = [
+                "Nothing was published. Finish the same release, at no further charge:",
+                f"  mend the file and `{again} --out {out}`",
+            ]
+            if "missing" in request.options:  # an extension treats them as the earlier release
+                lines += [f"  or, for missing values, `{again} --missing centre --out {out}`"]
+            say("\n".join(lines))
         else:
             say("Nothing was published and nothing was charged.")
         raise

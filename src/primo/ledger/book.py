@@ -148,6 +148,17 @@ class Ledger:
         self._around(self._state(), sketch, self._store.people)  # compare before the lock
         return self._write(act)
 
+    def check_limits(self, cost: Cost) -> None:
+        """Refuse a cost that fits no limit of this ledger, whoever the people are and even if unspent.
+
+        For a look before people are matched: the answer depends on nobody.
+        """
+        state = self._state()
+        limits = {state.limit, *state.limits.values()}
+        if not any(fits([cost], limit) for limit in limits):
+            whom = "people who are new to it"
+            raise BudgetError(_refusal(self.where, whom, state.limit, [], cost))
+
     def finish(self, release_id: str, digest: str) -> Charge:
         """Record that a release was published, with the hash of what was; once and for all."""
         _check_text(release_id=release_id, digest=digest)

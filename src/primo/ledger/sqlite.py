@@ -171,17 +171,24 @@ class SqliteStore:
                 if reason is not None:
                     raise PrivacyError(
                         f"{str(path)!r} is refused: {reason}. A ledger tells which data sets share "
-                        f"people, and whoever can write to it can change it. If it is yours, "
-                        f"`chmod 600 {path}`; a team uses PostgreSQL, and an auditor gets an export"
+                        f"people, and whoever can write to it can change it. {_remedy(path)}; a team "
+                        "uses PostgreSQL, and an auditor gets an export"
                     )
 
     def _check_folder(self) -> None:
-        """Refuse a folder where everybody may put a journal beside the ledger."""
-        if self.path.parent.stat().st_mode & stat.S_IWOTH:
-            raise PrivacyError(
-                f"{self.where!r} is refused: every user may put files into its folder, and so turn its "
-                "history back; use a folder of your own"
-            )
+        """Refuse a folder where others may put a journal beside the ledger, or an old copy of it."""
+        folder = self.path.parent.absolute()
+        found = folder.stat()
+        if found.st_uid not in (0, os.geteuid()):
+            why = "its folder belongs to another user"
+        elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            why = "other users may put files into its folder"
+        else:
+            return
+        raise PrivacyError(
+            f"{self.where!r} is refused: {why}, and so can turn its history back. Use a folder of your "
+            f"own; if this one is, `chmod go-w {folder}`"
+        )
 
     def _check(self, connection: sqlite3.Connection) -> None:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -197,6 +204,13 @@ class SqliteStore:
         return LedgerError(
             f"{self.where!r} cannot be used ({error}); restore it from a copy if this stays"
         )
+
+
+def _remedy(path: Path) -> str:
+    """Say how a file that is not ours alone is mended, if it is ours."""
+    if path.is_symlink():
+        return "Name the file itself, not a link to it"
+    return f"If it is yours, `chmod 600 {path}`"
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -43,8 +42,9 @@ class Budget:
     def __post_init__(self) -> None:
         """Refuse what is not a number or not a privacy guarantee."""
         for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
-            if not is_number(value) or not math.isfinite(value):
+            if not is_number(value):
                 raise InputError(f"{name}={value!r} is not a finite number (write 5, not '5')")
+        # NaN and infinity are outside every range.
         if not _SMALLEST_EPSILON <= self.epsilon <= _LARGEST_EPSILON:
             raise InputError(
                 f"epsilon={self.epsilon!r} must lie between {_SMALLEST_EPSILON} and "

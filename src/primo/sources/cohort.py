@@ -21,7 +21,7 @@ from primo.sources.genotypes import (
     open_genotypes,
     places_of,
 )
-from primo.sources.joining import match
+from primo.sources.joining import match, too_few
 from primo.sources.ownership import rows_per_person_of
 from primo.sources.paired import Beside, PairedSource, Unmatched
 from primo.sources.people import keys, read_list_of_people
@@ -103,7 +103,8 @@ def open_cohort(
         Further cells of `pheno` and `covar` that mean: missing.
     matched
         Whether to find out who is in all files and lists. If not, the cohort is good for a plan only,
-        of at most so many rows as the smallest file or list of people to keep has.
+        of at most so many rows as the smallest file or list of people to keep has, until its source is
+        joined (`Unmatched.join`).
 
     Returns
     -------
@@ -122,22 +123,28 @@ def open_cohort(
     tables = [*phenotypes, *covariates]
     counts += [("people in the genotype file", genotypes.n // rows_per_person_of(genotypes))]
     counts += [(f"people in {table.where}", table.n) for table in tables]
-    if matched:
-        first, *others = _join(genotypes, tables, keep, remove)
-    else:
-        first, *others = _side_by_side(genotypes, tables, keep)
-    features, feature_rows = _beside([genotypes, *covariates], [first, *others[len(phenotypes) :]])
-    chosen, outcome_rows = _beside(phenotypes, others[: len(phenotypes)])
-    refuse_overlap(features.names, chosen.names)
-    return Cohort(
-        source=PairedSource(
-            features=features,
-            outcomes=chosen,
-            feature_rows=feature_rows,
-            outcome_rows=outcome_rows,
+
+    def paired(rows: Sequence[Rows]) -> PairedSource:
+        first, *others = rows
+        features, feature_rows = _beside(
+            [genotypes, *covariates], [first, *others[len(phenotypes) :]]
         )
-        if matched
-        else Unmatched(features=features, outcomes=chosen, n=len(first)),
+        chosen, outcome_rows = _beside(phenotypes, others[: len(phenotypes)])
+        refuse_overlap(features.names, chosen.names)
+        return PairedSource(
+            features=features, outcomes=chosen, feature_rows=feature_rows, outcome_rows=outcome_rows
+        )
+
+    def joined() -> PairedSource:
+        return paired(_join(genotypes, tables, keep, remove))
+
+    if matched:
+        source: PairedSource | Unmatched = joined()
+    else:
+        aside = paired(_side_by_side(genotypes, tables, keep))
+        source = Unmatched(features=aside.features, outcomes=aside.outcomes, n=aside.n, join=joined)
+    return Cohort(
+        source=source,
         variants=genotypes.variants,
         counts=tuple(counts),
         frequencies=known,
@@ -225,10 +232,7 @@ def _join(
     if remove is not None:
         chosen &= ~people.listed(remove)
     if not chosen.any():
-        lists = " and ".join(str(path) for path in (keep, remove) if path is not None)
-        raise InputError(
-            f"{lists} leave nobody of the genotype file; check how ids are spelt there"
-        )
+        raise too_few()
     joined = match([own[chosen], *others], labels=labels, order=1 if tables else 0)
     stored = np.flatnonzero(chosen)[np.asarray(joined.rows[0], dtype=np.intp)]
     rows: list[Rows] = [stored if not chosen.all() else joined.rows[0], *joined.rows[1:]]

@@ -13,7 +13,7 @@ from primo.errors import InputError
 from primo.sources.arrow import library
 from primo.sources.base import Ids, Rows
 
-__all__ = ["Matched", "match"]
+__all__ = ["Matched", "match", "too_few"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -63,12 +63,22 @@ def match(ids: Sequence[Ids], *, labels: Sequence[str], order: int = 0) -> Match
         kept &= np.asarray(found.is_valid())
         places.append(np.asarray(found.fill_null(-1), dtype=np.intp))
     if not kept.any():
-        raise InputError(
-            f"no id is in all of {' and '.join(labels)}; check that they write ids in the same way "
-            "(leading zeros, a prefix, family and person id joined) and that the id columns are the "
-            "right ones"
-        )
+        raise too_few()
     return Matched(rows=tuple(_compact(place[kept]) for place in places))
+
+
+def too_few() -> InputError:
+    """Return the one refusal of people who were matched, whatever is wrong with how many they are.
+
+    Nobody kept, nobody in all files, fewer than a plan needs, others than those of an earlier release:
+    told apart, these would answer, for nothing, who is in a file.
+    """
+    return InputError(
+        "too few people are in all of these files and lists for this release (an extension needs as "
+        "many as the earlier one has). Check that all of them write ids in the same way (leading zeros, "
+        "a prefix, family and person id joined) and that the id columns are the right ones. Nothing "
+        "was charged"
+    )
 
 
 def _refuse_unusable(array: Any, label: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -169,6 +169,7 @@ class Unmatched:
     features: Columns
     outcomes: Columns
     n: int  # rows at most
+    join: Callable[[], PairedSource]  # finds out who is in both; the first look at an id
 
     @property
     def feature_names(self) -> tuple[str, ...]:

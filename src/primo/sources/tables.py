@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,12 @@ def table_source(
     for table_ in (left, right):
         _refuse_without_ids(table_)
     if not matched:
-        return Unmatched(features=left, outcomes=right, n=min(left.n, right.n))
+        return Unmatched(
+            features=left,
+            outcomes=right,
+            n=min(left.n, right.n),
+            join=partial(_joined, left, right),
+        )
     return _joined(left, right)
 
 
