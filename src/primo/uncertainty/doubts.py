@@ -65,10 +65,11 @@ def _ranges(block: Block, stuck: Flags) -> list[str]:
         if stuck.any():
             said.append(
                 f"nearly all values of {block.some(stuck)} lie next to or beyond one end of their "
-                "range: they were cut, or the range is much too wide. Next time: check the unit "
-                "and the coding (centimetres in a range of metres? cases and controls as 1 and 2 in "
-                "a range of 0 to 1?) and give a range near what is publicly known; for rare things "
-                "give a centre and a scale from public knowledge"
+                "range: they were cut, or the range is much too wide. If they were cut, predictions "
+                "for rows that are not cut may be far off. Next time: check the unit and the coding "
+                "(centimetres in a range of metres? cases and controls as 1 and 2 in a range of 0 to "
+                "1?) and give a range near what is publicly known; for rare things give a centre and "
+                "a scale from public knowledge"
             )
         if edge.any() or (on_average and not stuck.any()):
             which = block.some(edge) if edge.any() else f"the {block.word}s, on average,"
@@ -106,8 +107,8 @@ def _lengths(block: Block) -> list[str]:
         return [
             f"the variation of the {word}s as a whole cannot be told from noise. Signal may still be "
             "found, but R² is not determined. Either the bounds are much too wide (or in the wrong "
-            "unit), or there are too few rows for this epsilon. Next time: bounds near what is publicly known of the columns; `primo plan` "
-            "shows what they bring"
+            "unit), or there are too few rows for this epsilon. Next time: bounds near what is "
+            "publicly known of the columns; `primo plan` shows what they bring"
         ]
     said = []
     lost = lost_in_noise(block) & ~at_one_end(block)

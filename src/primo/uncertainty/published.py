@@ -43,7 +43,7 @@ DIRECTIONS = 1_500  # runs × width to aim for: each direction of the features i
 WORK = 2e7  # runs × width × outcomes not to exceed
 DETERMINED = 0.03  # standard error up to which 90 % of the estimates are within 0.05
 MOST_SPENT = 0.9  # degrees of freedom per row
-OPEN = 1.0  # standard error that stands for "anything", where the variation is lost in noise
+OPEN = 1.0  # standard error that stands for "anything": of what was cut or is lost in noise
 BISECTIONS = 50  # to more digits than matter
 UNSURE = 3.0  # times the middle error: outcomes above it do not decide where the others are drawn to
 CORRELATED = 2_000  # outcomes up to which their correlation is used
@@ -142,9 +142,10 @@ def published_r_squared(
         + 4 * kept * (1 - kept) ** 2 / (system.n * min(int(part.sum()), 10))
     )
     found[part], error[part] = _toward_common(found[part], error[part], float(pooled_error))
-    error = np.where(fits.known & ~fits.lost, error, np.maximum(error, OPEN))
-    if not fits.known_together:
+    if not fits.stated_together:
         pooled_error = max(float(pooled_error), OPEN)
+    told = fits.usable & (fits.stated_together or fits.stated)
+    error = np.where(told, error, np.maximum(error, OPEN))
     sound = not system.warnings
     return PublishedRSquared(
         outcome_names=release.outcome_names,
