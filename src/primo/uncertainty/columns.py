@@ -45,6 +45,7 @@ KNOWN = 0.25  # relative error of an outcome's own variation above which its R²
 FAR_BELOW = 0.25  # of the variation of the outcomes that can be told from noise
 EXAMPLES = 3
 
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Block:
     """What a release says of the columns of one block, in scaled units, (width,) each."""
@@ -156,7 +157,9 @@ def _effective(total: float, squares: float, width: int) -> float:
 class Fitting:
     """Of which outcomes R² can be stated; flags of the outcomes, (l,) each."""
 
-    features_cut: bool  # some features were cut, by the look of them: R² would hold for cut rows only
+    features_cut: (
+        bool  # some features were cut, by the look of them: R² would hold for cut rows only
+    )
     cut: Flags  # the outcome itself was
     lost: Flags  # its variation cannot be told from noise, though that of others can
     known: Flags  # its own variation is known to 25 %

@@ -192,6 +192,9 @@ def _r_squared(
     )
     trusted = np.sqrt(system.variation_variance) <= FIRM_VARIATION * variation
     trusted &= soft <= SOFT_SHARE * np.maximum(weighted, 1e-300)
+    # Where nothing seems to be explained it must not be for want of directions that are known.
+    known = posterior.values[firm].sum() >= (1 - SOFT_SHARE) * posterior.values.sum() > 0
+    trusted &= signal | known
     return estimate, lower, upper, trusted
 
 

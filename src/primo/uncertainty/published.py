@@ -30,7 +30,9 @@ from numpy.typing import NDArray
 from primo.fitted import Coefficients, coefficients
 from primo.release import Release, expect_release
 from primo.uncertainty.columns import fitting
+from primo.uncertainty.fit import NOT_DETERMINED
 from primo.uncertainty.system import MOST_EXPLAINED, System, system_of
+from primo.uncertainty.words import r2_words
 
 __all__ = ["PublishedRSquared", "published_r_squared"]
 
@@ -44,8 +46,11 @@ WORK = 2e7  # runs × width × outcomes not to exceed
 DETERMINED = 0.03  # standard error up to which 90 % of the estimates are within 0.05
 MOST_SPENT = 0.9  # degrees of freedom per row
 OPEN = 1.0  # standard error that stands for "anything": of what was cut or is lost in noise
+WIDEST = 0.25  # standard error above which not even a range is worth showing
 BISECTIONS = 50  # to more digits than matter
-UNSURE = 3.0  # times the middle error: outcomes above it do not decide where the others are drawn to
+UNSURE = (
+    3.0  # times the middle error: outcomes above it do not decide where the others are drawn to
+)
 CORRELATED = 2_000  # outcomes up to which their correlation is used
 
 
@@ -66,6 +71,24 @@ class PublishedRSquared:
     def worse_than_mean(self) -> bool:
         """Whether the mean surely predicts new rows better, all outcomes together."""
         return self.pooled + 2 * self.pooled_error < 0
+
+    @property
+    def together(self) -> str:
+        """R² of all usable outcomes together in words: a number, a range, or that it is open."""
+        if self.pooled_trusted:
+            return f"about {r2_words(self.pooled)}"
+        if self.pooled_error > WIDEST:
+            return NOT_DETERMINED
+        low, high = (self.pooled + z * self.pooled_error for z in (-2, 2))
+        return f"{r2_words(low)} to {r2_words(min(high, 1.0))}"
+
+    @property
+    def about(self) -> str:
+        """Which outcomes that is about, in words; empty for a single one."""
+        used, l = int(self.usable.sum()), len(self.usable)
+        if l == 1:
+            return ""
+        return "all outcomes together" if used in (0, l) else f"{used} of {l} outcomes together"
 
 
 def published_r_squared(
