@@ -51,7 +51,8 @@ def show_accuracy(bundle: Bundle) -> None:
     l = len(table["outcome"])
     single = spread_words(_known(table, "published_r_squared", "published_trusted"), l)
     if together is not None:
-        single = f"{together.about} {together.together}; single outcomes: {single}"
+        label = "" if single.startswith("not") else "single outcomes: "
+        single = f"{together.about} {together.together}; {label}{single}"
         if l == 1:
             single = together.together
     say(f"R² that the published coefficients are expected to have on new rows: {single}.")
@@ -74,7 +75,7 @@ def _together(bundle: Bundle) -> PublishedRSquared | None:
 def _known(table: Mapping[str, Any], values: str, trusted: str) -> Floats:
     if trusted not in table:  # written by an earlier version
         return np.empty(0)
-    return np.asarray(table[values], np.float64)[np.asarray(table[trusted], dtype=bool)]
+    return np.asarray(np.asarray(table[values], np.float64)[np.asarray(table[trusted], dtype=bool)])
 
 
 def _spread(known: Floats) -> dict[str, Any] | None:

@@ -61,6 +61,7 @@ class Block:
 
     @property
     def width(self) -> int:
+        """Number of columns."""
         return len(self.names)
 
     @property
@@ -102,6 +103,7 @@ class Block:
 
 
 def feature_block(release: Release) -> Block | None:
+    """Read the features off a release; None where the covariance is not that of these rows."""
     plan = release.plan
     if plan.covariance_origin in (CovarianceOrigin.ROW_SPACE, CovarianceOrigin.REFERENCE):
         return None  # not the moments of these rows
@@ -125,6 +127,7 @@ def feature_block(release: Release) -> Block | None:
 
 
 def outcome_block(release: Release) -> Block:
+    """Read the outcomes off a release."""
     plan = release.plan
     n, mass = plan.n, plan.n * plan.constant
     moments = release.outcome_moments

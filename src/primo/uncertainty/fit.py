@@ -101,8 +101,8 @@ def goodness_of_fit(
     `trusted` is False where the variation of the outcome is known to no better than 25 %, or more
     than 10 % of what is explained lies in directions of the features lost in covariance noise. R² is
     then not determined: its interval is [0, 1]. The same holds where the outcome itself, or any feature,
-    was cut to its bounds by the look of it (`columns.fitting`). Interval and estimate always lie in [0, 1], the estimate
-    in the interval.
+    was cut to its bounds by the look of it (`columns.fitting`). Interval and
+    estimate always lie in [0, 1], the estimate in the interval.
     Guarantee: post-processing; costs no privacy. Cost: that of `primo.coefficients`.
     """
     check_level(level)

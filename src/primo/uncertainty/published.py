@@ -112,8 +112,8 @@ def published_r_squared(
     -------
     PublishedRSquared
         Estimates with standard errors that count noise, sampling and this simulation. Usable outcomes
-        are shrunk toward their common mean by as much as these errors warrant. Without an intercept R² is
-        about the public centres, not about the means, which are not released then.
+        are shrunk toward their common mean by as much as these errors warrant. Without an intercept R²
+        is about the public centres, not about the means, which are not released then.
 
     Notes
     -----
