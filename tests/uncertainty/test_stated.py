@@ -28,8 +28,8 @@ def release(feature_half=GOOD, outcome_half=GOOD, shift=0.0, n=N, epsilon=3.0):
             primo.PrimoRegressor(
                 epsilon=epsilon,
                 delta=1e-6,
-                feature_bounds=primo.Bounds(-np.asarray(feature_half), np.asarray(feature_half)),
-                outcome_bounds=primo.Bounds(-np.asarray(outcome_half), np.asarray(outcome_half)),
+                feature_bounds=primo.Bounds(lower=-feature_half, upper=feature_half),
+                outcome_bounds=primo.Bounds(lower=-outcome_half, upper=outcome_half),
                 random_state=1,
             )
             .fit(pd.DataFrame(X, columns=list("abcd")), pd.DataFrame(Y, columns=list("stuv")))
