@@ -11,7 +11,7 @@ from primo import uncertainty
 from primo.uncertainty.published import _toward_common
 from primo.uncertainty.words import r2_words, spread_words
 
-N = 14_000
+N = 40_000
 GOOD = np.full(4, 4.0)
 
 
