@@ -228,15 +228,12 @@ def _fit_sentence(fit: GoodnessOfFit) -> str:
         return f"R² {value} from the released numbers ({fit.level:.0%} interval {ends}); " + (
             "signal clearly found" if found else "not distinguishable from noise"
         )
-    text = "R² from the released numbers: "
-    if fit.trusted.any():
-        low, middle, high = np.quantile(fit.r_squared[fit.trusted], (0, 0.5, 1))
-        text += f"median {middle:.2f} ({low:.2f} to {high:.2f})"
-        if not fit.trusted.all():
-            text += f", not determined for {l - int(fit.trusted.sum())} outcomes"
-    else:
-        text += f"not determined for any of the {l} outcomes"
-    return f"{text}; signal clearly found for {found} of {l} outcomes"
+    from primo.uncertainty.words import spread_words  # that package imports this module
+
+    words = spread_words(fit.r_squared[fit.trusted], l)
+    return (
+        f"R² from the released numbers: {words}; signal clearly found for {found} of {l} outcomes"
+    )
 
 
 def expect_release(value: Any) -> Release:

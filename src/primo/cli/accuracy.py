@@ -6,13 +6,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from primo.cli.output import say
+from primo.cli.output import counted, say
+from primo.uncertainty.words import spread_words
 
 if TYPE_CHECKING:
     from primo.bundle import Bundle
+    from primo.uncertainty import PublishedRSquared
 
 __all__ = ["accuracy_numbers", "show_accuracy"]
+
+Floats = NDArray[np.float64]
 
 
 def accuracy_numbers(bundle: Bundle) -> dict[str, Any]:
@@ -20,46 +25,61 @@ def accuracy_numbers(bundle: Bundle) -> dict[str, Any]:
 
     `published` is expected of new rows, `fit` is that of least squares without noise on these rows;
     lowest, median and highest over the outcomes, None where it is determined for none.
+    `published_together` is that of all outcomes together that bounds fit, with its standard error.
+    Cost: that of `published_r_squared`.
     """
-    table = bundle.table("outcomes")
+    table, together = bundle.table("outcomes"), _together(bundle)
     return {
         "outcomes": len(table["outcome"]),
-        "published": _spread(table, "published_r_squared", "published_trusted"),
-        "fit": _spread(table, "r_squared", "trusted"),
+        "published": _spread(_known(table, "published_r_squared", "published_trusted")),
+        "published_together": None
+        if together is None
+        else {
+            "outcomes": int(together.usable.sum()),
+            "r_squared": together.pooled,
+            "standard_error": together.pooled_error,
+            "determined": together.pooled_trusted,
+        },
+        "fit": _spread(_known(table, "r_squared", "trusted")),
         "signal_found": int(np.sum(table["signal_found"])),
     }
 
 
 def show_accuracy(bundle: Bundle) -> None:
     """Print it in words, and the doubts."""
-    numbers = accuracy_numbers(bundle)
-    l = numbers["outcomes"]
-    for name, words in (
-        ("published", "R² that the published coefficients are expected to have on new rows"),
-        ("fit", "R² of least squares without noise on these rows"),
-    ):
-        say(f"{words}: {_words(numbers[name], l)}")
-    say(f"Signal found for {numbers['signal_found']} of {l} outcomes.")
+    table, together = bundle.table("outcomes"), _together(bundle)
+    l = len(table["outcome"])
+    single = spread_words(_known(table, "published_r_squared", "published_trusted"), l)
+    if together is not None:
+        label = "" if single.startswith("not") else "single outcomes: "
+        single = f"{together.about} {together.together}; {label}{single}"
+        if l == 1:
+            single = together.together
+    say(f"R² that the published coefficients are expected to have on new rows: {single}.")
+    fit = spread_words(_known(table, "r_squared", "trusted"), l)
+    say(f"R² of least squares without noise on these rows: {fit}.")
+    say(f"Signal found for {int(np.sum(table['signal_found']))} of {counted(l, 'outcome')}.")
     for said in bundle.release.doubts():
         say(f"Doubt: {said}")
     say()
 
 
-def _spread(table: Mapping[str, Any], values: str, trusted: str) -> dict[str, Any] | None:
-    if trusted not in table:  # written by an earlier version
+def _together(bundle: Bundle) -> PublishedRSquared | None:
+    from primo.uncertainty import published_r_squared
+
+    if not bundle.manifest["intervals"]:
         return None
-    known = np.asarray(table[values], np.float64)[np.asarray(table[trusted], dtype=bool)]
+    return published_r_squared(bundle.release, **bundle.manifest["estimation"])
+
+
+def _known(table: Mapping[str, Any], values: str, trusted: str) -> Floats:
+    if trusted not in table:  # written by an earlier version
+        return np.empty(0)
+    return np.asarray(np.asarray(table[values], np.float64)[np.asarray(table[trusted], dtype=bool)])
+
+
+def _spread(known: Floats) -> dict[str, Any] | None:
     if not len(known):
         return None
     low, middle, high = np.quantile(known, (0, 0.5, 1)).tolist()
     return {"determined": len(known), "lowest": low, "median": middle, "highest": high}
-
-
-def _words(spread: dict[str, Any] | None, l: int) -> str:
-    if spread is None:
-        return "not determined."
-    if l == 1:
-        return f"about {spread['median']:.2f}."
-    text = f"median {spread['median']:.2f} ({spread['lowest']:.2f} to {spread['highest']:.2f})"
-    left = l - spread["determined"]
-    return text + (f", not determined for {left} of {l} outcomes." if left else ".")

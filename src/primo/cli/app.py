@@ -144,7 +144,9 @@ def _leave(message: str, code: int, error: BaseException | None, *, for_machines
     sys.exit(code)
 
 
-def _show_warning(message: Any, *_: Any, **__: Any) -> None:
+def _show_warning(message: Any, category: type[Warning] = UserWarning, *_: Any, **__: Any) -> None:
+    if issubclass(category, RuntimeWarning) and not os.environ.get("PRIMO_DEBUG"):
+        return  # of NumPy's arithmetic: means nothing to a user, and may depend on private values
     click.echo(f"Note: {in_options(str(message))}", err=True)
 
 

@@ -9,12 +9,17 @@ from typing import Any
 
 import click
 
-__all__ = ["as_json", "say", "show_json", "table"]
+__all__ = ["as_json", "counted", "say", "show_json", "table"]
 
 
 def say(text: str = "") -> None:
     """Print a line for people, on standard error so that standard output stays clean for pipes."""
     click.echo(text, err=True)
+
+
+def counted(number: int, thing: str) -> str:
+    """Write "1 row", "2 rows"."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def show_json(value: Any) -> None:

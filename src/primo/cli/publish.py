@@ -19,7 +19,7 @@ from primo.bundle import Bundle
 from primo.cli.accuracy import accuracy_numbers, show_accuracy
 from primo.cli.data import Opened, named_by
 from primo.cli.options import checked
-from primo.cli.output import say, show_json
+from primo.cli.output import counted, say, show_json
 from primo.errors import InputError, PrimoError, WeakGuaranteeWarning
 from primo.fitting import Account, Engine, Prepared
 from primo.ledger import open_ledger
@@ -165,7 +165,8 @@ def preview(request: Request) -> None:
     _show_counts(request)
     _note_few(plan)
     click.echo(
-        f"Plan: {plan.l} regressions on {plan.d} features, {'' if exact else 'at most '}{plan.n} rows; "
+        f"Plan: {counted(plan.l, 'regression')} on {counted(plan.d, 'feature')}, "
+        f"{'' if exact else 'at most '}{counted(plan.n, 'row')}; "
         f"{plan.protection} secret."
     )
     click.echo(
@@ -301,7 +302,8 @@ def _show_counts(request: Request) -> None:
 
 def _note_few(plan: Plan) -> None:
     if plan.n < _FEW:
-        say(f"Note: only {plan.n} rows: the noise that hides one of so few hides the signal, too.")
+        rows = counted(plan.n, "row")
+        say(f"Note: only {rows}: the noise that hides one of so few hides the signal, too.")
 
 
 def _missing(request: Request) -> str:

@@ -13,12 +13,11 @@ from primo.report.figures import histogram_chart
 from primo.report.outlook import Outlook
 from primo.report.prose import count, paragraph, table, text, thousands
 from primo.uncertainty.fit import NOT_DETERMINED, GoodnessOfFit
-from primo.uncertainty.published import PublishedRSquared
+from primo.uncertainty.words import r2_words
 
 __all__ = ["accuracy_card", "accuracy_words", "plus_minus"]
 
 FEW = 20  # outcomes, below which a histogram says less than the table
-OPEN = 0.25  # standard error of R² above which not even a range is worth showing
 
 
 def accuracy_card(found: Findings | None) -> tuple[str, str, str]:
@@ -30,7 +29,7 @@ def accuracy_card(found: Findings | None) -> tuple[str, str, str]:
     l = len(published.r_squared)
     said = "expected R² of the published coefficients: 1 at best, 0 if no better than the mean"
     if l > 1:
-        said += "; all outcomes together"
+        said += f"; {published.about}"
         known = published.r_squared[published.trusted]
         if len(known):
             of = f"the {thousands(len(known))} of {thousands(l)} outcomes where it is determined"
@@ -39,28 +38,39 @@ def accuracy_card(found: Findings | None) -> tuple[str, str, str]:
             said += "; not determined for single outcomes"
     if published.worse_than_mean:
         said += ". The mean predicts better: do not predict with them"
-    return title, _published(published), said
+    return title, _minus(published.together), said
 
 
-def _published(published: PublishedRSquared) -> str:
-    """Write R² of what is published: a number, a range, or that it is not determined."""
-    if published.pooled_trusted:
-        return f"about {_r2(published.pooled)}"
-    if published.pooled_error > OPEN:
-        return NOT_DETERMINED
-    low, high = (published.pooled + z * published.pooled_error for z in (-2, 2))
-    return f"{_r2(low)} to {_r2(min(high, 1.0))}"
+def _minus(words: str) -> str:
+    return words.replace("-", "\u2212")
 
 
 def _r2(value: float) -> str:
-    return f"{value:.2f}".replace("-0.00", "0.00").replace("-", "\u2212")
+    return _minus(r2_words(value))
 
 
 def _determined(fit: GoodnessOfFit) -> str:
-    """Write the median R² over the outcomes where it is determined."""
-    if not fit.trusted.any():
+    """Write the median R² over the outcomes, if it is determined for at least half of them."""
+    known = int(fit.trusted.sum())
+    if not known or 2 * known < len(fit.trusted):
         return NOT_DETERMINED
     return f"{np.median(fit.r_squared[fit.trusted]):.3f}"
+
+
+def _single(fit: GoodnessOfFit) -> str:
+    """Say which outcomes that number is about; empty for a single one."""
+    known, l = int(fit.trusted.sum()), len(fit.trusted)
+    if l == 1:
+        return ""
+    if known == l:
+        return "median over outcomes"
+    if not known or 2 * known < l:
+        return f"for {thousands(l - known)} of {thousands(l)} outcomes"
+    return f"median over {thousands(known)} of {thousands(l)} outcomes"
+
+
+def _small(words: str) -> str:
+    return f"<small>{words}</small>" if words else ""
 
 
 def accuracy_words(release: Release, found: Findings | str, outlook: Outlook | str) -> str:
@@ -80,9 +90,9 @@ def accuracy_words(release: Release, found: Findings | str, outlook: Outlook | s
         fit = found.fit
         rows.append(
             (
-                "Estimated from the release" + _middle(release.plan.l),
-                _determined(fit),
-                _published(found.published),
+                "Estimated from the release",
+                _determined(fit) + _small(_single(fit)),
+                _minus(found.published.together) + _small(found.published.about),
             )
         )
     words = paragraph(
@@ -130,7 +140,3 @@ def accuracy_words(release: Release, found: Findings | str, outlook: Outlook | s
 def plus_minus(made: Prediction) -> str:
     """Write a prediction with the precision of its simulation, rounded up."""
     return f"{made.r2:.3f} ± {math.ceil(2000 * made.standard_error) / 1000:.3f}"
-
-
-def _middle(l: int) -> str:
-    return "<small>median over outcomes; all outcomes together</small>" if l > 1 else ""

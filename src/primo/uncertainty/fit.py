@@ -21,6 +21,7 @@ from scipy.special import ndtri
 from scipy.stats import chi2
 
 from primo.release import Release
+from primo.uncertainty.columns import fitting
 from primo.uncertainty.multiple import benjamini_hochberg
 from primo.uncertainty.system import FIRM, System, check_level, check_target, system_of
 
@@ -99,8 +100,9 @@ def goodness_of_fit(
     holds whatever the noise of the covariance, which is not divided by.
     `trusted` is False where the variation of the outcome is known to no better than 25 %, or more
     than 10 % of what is explained lies in directions of the features lost in covariance noise. R² is
-    then not determined: its interval is [0, 1]. Interval and estimate always lie in [0, 1], the estimate
-    in the interval.
+    then not determined: its interval is [0, 1]. The same holds where the outcome itself, or any feature,
+    was cut to its bounds by the look of it (`columns.fitting`). Interval and
+    estimate always lie in [0, 1], the estimate in the interval.
     Guarantee: post-processing; costs no privacy. Cost: that of `primo.coefficients`.
     """
     check_level(level)
@@ -109,7 +111,7 @@ def goodness_of_fit(
     statistic, p = joint_p_values(system)
     q = benjamini_hochberg(p)
     estimate, lower, upper, trusted = _r_squared(system, level=level, target=target)
-    trusted &= not system.warnings
+    trusted &= fitting(release).stated & (not system.warnings)
     return GoodnessOfFit(
         outcome_names=release.outcome_names,
         r_squared=estimate,
@@ -190,6 +192,9 @@ def _r_squared(
     )
     trusted = np.sqrt(system.variation_variance) <= FIRM_VARIATION * variation
     trusted &= soft <= SOFT_SHARE * np.maximum(weighted, 1e-300)
+    # Where nothing seems to be explained it must not be for want of directions that are known.
+    known = posterior.values[firm].sum() >= (1 - SOFT_SHARE) * posterior.values.sum() > 0
+    trusted &= signal | known
     return estimate, lower, upper, trusted
 
 

@@ -39,6 +39,7 @@ DRAWN_DIRECTIONS = 1600  # replicas × d to aim for
 MOST_REPLICAS = 200
 TILTS = np.concatenate([[-0.98, -0.95, -0.9, -0.8, -0.6, -0.3, 0.0], 2.0 ** np.arange(-1, 14)])
 LOG_SPREAD = 0.5  # prior standard deviation of the logarithm of a group's factor
+TINY = 1e-300  # instead of 0, to divide by
 FACTORS = np.exp(LOG_SPREAD * np.linspace(-3, 3, 25))
 
 
@@ -67,10 +68,12 @@ def judged_variances(fitted: FittedFilter, replicas: Replicas) -> Floats:
     if fitted.name == "one-sided":
         return np.repeat(alike, len(groups.counts), axis=2)
     explained = truths * alike
-    shapes = alike / (1 + explained / explained.max(axis=1, keepdims=True) * TILTS) ** 2
+    # Where a replica explains nothing at all, no direction is ahead of another.
+    largest = np.maximum(explained.max(axis=1, keepdims=True), TINY)
+    shapes = alike / (1 + explained / largest * TILTS) ** 2
     expected = replicas.along(truths**2 * shapes)
     own = shapes @ _mean_factors(expected, groups, groups.energy(fitted.association))
-    own *= groups.counts.sum() * alike / (own @ groups.counts)[:, :, None]
+    own *= groups.counts.sum() * alike / np.maximum((own @ groups.counts)[:, :, None], TINY)
     return np.asarray(own)
 
 

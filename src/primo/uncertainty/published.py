@@ -14,8 +14,9 @@ is what it answers to a small change of the release along fresh noise: with θ̂
 
 ω holds the noise of the association and the sampling error ς·A^½z of rows drawn from a population:
 what fits these rows by chance is taken off as well. So the estimator is run again a few times and
-nothing is assumed of it, nor of the coefficients. Discontinuities of an estimator are left out; rows
-count as the bounds left them.
+nothing is assumed of it, nor of the coefficients. Discontinuities of an estimator are left out. Rows
+count as the bounds left them, so nothing is trusted where `columns.fitting` sees that features were cut,
+and no outcome that was cut itself or whose own variation is lost in noise.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from numpy.typing import NDArray
 
 from primo.fitted import Coefficients, coefficients
 from primo.release import Release, expect_release
+from primo.uncertainty.columns import fitting
+from primo.uncertainty.fit import NOT_DETERMINED
 from primo.uncertainty.system import MOST_EXPLAINED, System, system_of
+from primo.uncertainty.words import r2_words
 
 __all__ = ["PublishedRSquared", "published_r_squared"]
 
@@ -41,6 +45,12 @@ DIRECTIONS = 1_500  # runs × width to aim for: each direction of the features i
 WORK = 2e7  # runs × width × outcomes not to exceed
 DETERMINED = 0.03  # standard error up to which 90 % of the estimates are within 0.05
 MOST_SPENT = 0.9  # degrees of freedom per row
+OPEN = 1.0  # standard error that stands for "anything": of what was cut or is lost in noise
+WIDEST = 0.25  # standard error above which not even a range is worth showing
+BISECTIONS = 50  # to more digits than matter
+UNSURE = (
+    3.0  # times the middle error: outcomes above it do not decide where the others are drawn to
+)
 CORRELATED = 2_000  # outcomes up to which their correlation is used
 
 
@@ -52,7 +62,8 @@ class PublishedRSquared:
     r_squared: Floats
     standard_error: Floats
     trusted: NDArray[np.bool_]  # whether it is determined to about 0.05
-    pooled: float  # of all outcomes together, in scaled units
+    usable: NDArray[np.bool_]  # neither cut nor lost in noise: what `pooled` is about
+    pooled: float  # of all usable outcomes together, in scaled units
     pooled_error: float
     pooled_trusted: bool
 
@@ -60,6 +71,24 @@ class PublishedRSquared:
     def worse_than_mean(self) -> bool:
         """Whether the mean surely predicts new rows better, all outcomes together."""
         return self.pooled + 2 * self.pooled_error < 0
+
+    @property
+    def together(self) -> str:
+        """R² of all usable outcomes together in words: a number, a range, or that it is open."""
+        if self.pooled_trusted:
+            return f"about {r2_words(self.pooled)}"
+        if self.pooled_error > WIDEST:
+            return NOT_DETERMINED
+        low, high = (self.pooled + z * self.pooled_error for z in (-2, 2))
+        return f"{r2_words(low)} to {r2_words(min(high, 1.0))}"
+
+    @property
+    def about(self) -> str:
+        """Which outcomes that is about, in words; empty for a single one."""
+        used, l = int(self.usable.sum()), len(self.usable)
+        if l == 1:
+            return ""
+        return "all outcomes together" if used in (0, l) else f"{used} of {l} outcomes together"
 
 
 def published_r_squared(
@@ -82,9 +111,9 @@ def published_r_squared(
     Returns
     -------
     PublishedRSquared
-        Estimates with standard errors that count noise, sampling and this simulation. Outcomes are
-        shrunk toward their common mean by as much as these errors warrant. Without an intercept R² is
-        about the public centres, not about the means, which are not released then.
+        Estimates with standard errors that count noise, sampling and this simulation. Usable outcomes
+        are shrunk toward their common mean by as much as these errors warrant. Without an intercept R²
+        is about the public centres, not about the means, which are not released then.
 
     Notes
     -----
@@ -113,7 +142,6 @@ def published_r_squared(
     # An answer ωᵀJω scatters over draws as the same form in the release's own noise does.
     inflated = 1 + 1 / len(answers)
     excess_variance = answers.var(axis=0, ddof=1) * inflated
-    pooled_variance = float(answers.sum(axis=1).var(ddof=1)) * inflated
     own, shared = _noise(system, theta, means)
     variation = system.variation
     found = np.minimum(explained / variation, 1.0)
@@ -124,24 +152,33 @@ def published_r_squared(
         + found**2 * relative
         + 4 * inside * (1 - inside) ** 2 / system.n
     )
-    total = float(variation.sum())
-    pooled = min(float(explained.sum()) / total, 1.0)
+    fits = fitting(release)
+    # A number for all is about the usable outcomes; with none of them it is about all, and not trusted.
+    part = fits.usable if fits.usable.any() else np.ones(system.l, dtype=bool)
+    total = float(variation[part].sum())
+    pooled = min(float(explained[part].sum()) / total, 1.0)
     kept = min(max(pooled, 0.0), 1.0)
+    pooled_variance = float(answers[:, part].sum(axis=1).var(ddof=1)) * inflated
     pooled_error = np.sqrt(
-        (own.sum() + _shared_sum(system, theta) + pooled_variance) / total**2
-        + pooled**2 * system.variation_variance.sum() / total**2
-        + 4 * kept * (1 - kept) ** 2 / (system.n * min(system.l, 10))
+        (own[part].sum() + _shared_sum(system, theta[:, part]) + pooled_variance) / total**2
+        + pooled**2 * system.variation_variance[part].sum() / total**2
+        + 4 * kept * (1 - kept) ** 2 / (system.n * min(int(part.sum()), 10))
     )
-    found, error = _toward_common(found, error, float(pooled_error))
+    found[part], error[part] = _toward_common(found[part], error[part], float(pooled_error))
+    if not fits.stated_together:
+        pooled_error = max(float(pooled_error), OPEN)
+    told = fits.usable & (fits.stated_together or fits.stated)
+    error = np.where(told, error, np.maximum(error, OPEN))
     sound = not system.warnings
     return PublishedRSquared(
         outcome_names=release.outcome_names,
         r_squared=found,
         standard_error=error,
-        trusted=np.asarray((error <= DETERMINED) & sound),
+        trusted=np.asarray((error <= DETERMINED) & fits.stated & sound),
+        usable=fits.usable,
         pooled=pooled,
         pooled_error=float(pooled_error),
-        pooled_trusted=bool(pooled_error <= DETERMINED and sound),
+        pooled_trusted=bool(pooled_error <= DETERMINED and fits.stated_together and sound),
     )
 
 
@@ -289,10 +326,27 @@ def _toward_common(found: Floats, error: Floats, common_error: float) -> tuple[F
     l = len(found)
     if l < 4:
         return found, error
-    common, noise = float(found.mean()), float(np.mean(error**2))
-    between = max(float(np.sum((found - common) ** 2)) / (l - 1) - noise, 0.0)
-    kept = between / np.maximum(between + error**2, 1e-300)
+    variance = np.maximum(error**2, 1e-300)
+    # Outcomes that are hardly known neither move the mean nor hide how far the others differ.
+    common = float(found[error <= UNSURE * float(np.median(error))].mean())
+    between = _between((found - common) ** 2, variance)
+    kept = between / (between + variance)
     # How far outcomes differ is itself uncertain: an error is counted for as far as they might.
-    might = between + noise * np.sqrt(2 / (l - 1))
-    left = might * error**2 / np.maximum(might + error**2, 1e-300)
+    might = between + np.sqrt(2 / (l - 1)) / float(np.mean(1 / variance))
+    left = might * variance / (might + variance)
     return common + kept * (found - common), np.sqrt(left + common_error**2)
+
+
+def _between(squares: Floats, variance: Floats) -> float:
+    """Variance between outcomes that makes Σ squares/(it + variance) as expected (Paule, Mandel)."""
+    expected = len(squares) - 1
+    low, high = 0.0, float(squares.sum()) / expected  # at `high` the sum is below what is expected
+    if float(np.sum(squares / variance)) <= expected:
+        return 0.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        if float(np.sum(squares / (middle + variance))) > expected:
+            low = middle
+        else:
+            high = middle
+    return high

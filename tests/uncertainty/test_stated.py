@@ -1,0 +1,102 @@
+"""A stated R² is true: bounds that do not fit leave it open. Fixed seeds throughout."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import primo
+from primo import uncertainty
+from primo.uncertainty.published import _toward_common
+from primo.uncertainty.words import r2_words, spread_words
+
+N = 40_000
+GOOD = np.full(4, 4.0)
+
+
+def release(feature_half=GOOD, outcome_half=GOOD, shift=0.0, n=N, epsilon=3.0):
+    """Four features and outcomes with R² of 0.6, 0.2, 0.4 and 0.3; half-widths of their ranges."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4))
+    share = np.array([0.6, 0.2, 0.4, 0.3])
+    Y = X * np.sqrt(share) + rng.normal(size=(n, 4)) * np.sqrt(1 - share)
+    Y[:, 3] += shift
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", primo.ReproducibleNoiseWarning)
+        return (
+            primo.PrimoRegressor(
+                epsilon=epsilon,
+                delta=1e-6,
+                feature_bounds=primo.Bounds(lower=-feature_half, upper=feature_half),
+                outcome_bounds=primo.Bounds(lower=-outcome_half, upper=outcome_half),
+                random_state=1,
+            )
+            .fit(pd.DataFrame(X, columns=list("abcd")), pd.DataFrame(Y, columns=list("stuv")))
+            .release_
+        )
+
+
+def both(made):
+    return uncertainty.published_r_squared(made), uncertainty.goodness_of_fit(made)
+
+
+def test_good_bounds_are_trusted():
+    published, fit = both(release())
+    assert published.trusted.all()
+    assert fit.trusted.all()
+    assert published.usable.all()
+
+
+@pytest.mark.parametrize("case", ["wide", "beyond", "cut"])
+def test_one_bad_outcome_is_named_and_leaves_the_others_true(case):
+    half = GOOD.copy()
+    half[3] = {"wide": 1e5, "beyond": 4.0, "cut": 0.01}[case]
+    made = release(outcome_half=half, shift=100.0 if case == "beyond" else 0.0)
+    for found in both(made):
+        assert found.trusted.tolist() == [True, True, True, False]
+        assert found.r_squared[:3] == pytest.approx([0.6, 0.2, 0.4], abs=0.06)
+    assert uncertainty.published_r_squared(made).usable.tolist() == [True, True, True, False]
+    assert any("1 of 4 outcomes (v)" in said for said in made.doubts())
+
+
+def test_outcomes_lost_altogether_have_no_r_squared():
+    published, fit = both(release(outcome_half=1e5 * GOOD))
+    assert not published.trusted.any()
+    assert not published.pooled_trusted
+    assert published.together == "not determined"
+    assert not fit.trusted.any()
+
+
+def test_cut_features_leave_r_squared_open():
+    half = GOOD.copy()
+    half[3] = 0.01
+    published, fit = both(release(feature_half=half))
+    assert not published.trusted.any()
+    assert published.together == "not determined"
+    assert not fit.trusted.any()
+
+
+@pytest.mark.parametrize("settings", [{"feature_half": 1e6 * GOOD}, {"n": 1}, {"n": 2}])
+def test_nothing_is_known_and_no_arithmetic_warning(settings):
+    made = release(**settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        published, fit = both(made)
+    assert not fit.trusted.any()
+    for numbers in (published.r_squared, published.standard_error, fit.r_squared):
+        assert np.isfinite(numbers).all()
+
+
+def test_an_unsure_outcome_does_not_make_all_alike():
+    found, error = np.array([0.55, 0.17, 0.0, 0.45]), np.array([0.02, 0.02, 0.4, 0.02])
+    shrunk, errors = _toward_common(found, error, 0.01)
+    assert shrunk[[0, 1, 3]] == pytest.approx(found[[0, 1, 3]], abs=0.01)
+    assert (errors[[0, 1, 3]] < 0.03).all()
+
+
+def test_words():
+    assert r2_words(-0.001) == "0.00"
+    assert spread_words(np.array([0.94]), 2) == "0.94, not determined for 1 of 2 outcomes"
+    assert spread_words(np.array([0.1, 0.2]), 40) == "not determined for 38 of 40 single outcomes"
+    assert spread_words(np.array([0.1, 0.2, 0.3]), 3) == "median 0.20 (0.10 to 0.30)"
