@@ -103,7 +103,7 @@ def test_a_join_is_not_tried_out(here, primo, primo_json, decoded):
         said.append(primo(line))
         assert not primo_json(line)["rows_exact"]
     assert said[0] == said[1]
-    assert "at most 1 rows" in said[0][0]
+    assert "at most 1 row;" in said[0][0]
     assert not decoded
 
 

@@ -255,15 +255,15 @@ def shortened(block: Block) -> bool:
 
 
 def lost_in_noise(block: Block) -> Flags:
-    """Which columns have a variation that noise could have made, unlike most or far below the others.
+    """Which columns have a variation that noise could have made, surely far below the others'.
 
-    Where few can be told from noise and these are not much larger, all may be alike: none is named.
+    Where the others' is not much larger all may be alike: none is named.
     """
     variance, error = block.variance
     most = variance + block.margin * error
     lost = np.asarray((error > 0) & (variance < block.margin * error))
-    if lost.all() or 2 * int(lost.sum()) <= block.width:
-        return lost & (not lost.all())
+    if lost.all():
+        return np.zeros(block.width, dtype=bool)
     return np.asarray(lost & (most < FAR_BELOW * float(np.median(variance[~lost]))))
 
 
