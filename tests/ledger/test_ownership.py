@@ -43,7 +43,7 @@ def key(path):
 
 def charge(path):
     ledger = open_ledger(path)
-    people = SimpleNamespace(n=3, ids=lambda: np.array(["a", "b", "c"]))
+    people = SimpleNamespace(n=3, ids=lambda: np.array(["a", "b", "c"]), id_names=("IID",))
     sketch = primo.identity.sketch(people, ledger.key)
     return ledger.charge(sketch, Cost(mu=0.1), release_id="r", purpose="p")
 

@@ -77,7 +77,9 @@ def test_without_privacy_is_out_of_sample(n, d):
 
 
 def test_with_nothing_but_noise_it_predicts_the_mean():
-    assert abs(predict(make(n=100, l=5000, epsilon=0.1)).r2) < 0.02
+    assert (
+        abs(predict(make(n=100, l=5000, epsilon=0.1)).r2) < 0.06
+    )  # three standard errors of so few simulated releases
 
 
 def test_more_budget_more_rows_and_fewer_outcomes_never_hurt():

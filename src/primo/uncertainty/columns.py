@@ -42,6 +42,7 @@ STUCK = 0.93  # of the half-width: a mean beyond it has nearly all values at tha
 EDGE = 0.8  # of the half-width: a mean beyond it is near the end of its range
 BOTH_ENDS = 0.9  # of the largest mean square: nearly all values lie at the two ends
 KNOWN = 0.25  # relative error of an outcome's own variation above which its R² is not determined
+FEWEST_ALIKE = 4  # outcomes that can be told to be alike; as `system` shrinks their variations
 FAR_BELOW = 0.25  # of the variation of the outcomes that can be told from noise
 EXAMPLES = 3
 
@@ -165,7 +166,7 @@ class Fitting:
     )
     cut: Flags  # the outcome itself was
     lost: Flags  # its variation cannot be told from noise, though that of others can
-    known: Flags  # its own variation is known to 25 %
+    known: Flags  # its variation is known to 25 %, or that of all if they are alike
     known_together: bool  # the same, of all usable outcomes together
 
     @property
@@ -197,12 +198,18 @@ def fitting(release: Release) -> Fitting:
     variance, error = outcomes.variance
     left = ~cut & ~lost
     total, total_error = float(variance[left].sum()), math.sqrt(float(np.sum(error[left] ** 2)))
+    # Outcomes whose variations differ by no more than noise makes them are judged by their common one.
+    count, noise = int(left.sum()), error[left]
+    alike = count >= FEWEST_ALIKE and bool(noise.all())
+    if alike:
+        off = (variance[left] - total / count) / noise
+        alike = float(off @ off) < 2 * (count - 3)
     return Fitting(
         features_cut=features is not None
         and (bool(_cut(features, copies).any()) or shortened(features)),
         cut=cut,
         lost=lost,
-        known=np.asarray((variance > 0) & (error <= KNOWN * variance)),
+        known=np.asarray((variance > 0) & (error <= KNOWN * variance)) | (left & alike),
         known_together=total > 0 and total_error <= KNOWN * total,
     )
 
