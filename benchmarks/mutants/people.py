@@ -20,10 +20,15 @@ PEOPLE = (
             Patch(
                 "ledger/naming.py",
                 "        if person is None:\n            raise",
-                "        if False:\n            raise",
+                "        if person is None:\n            return\n            raise",
             ),
         ),
         (f"{_PEOPLE}::test_ten_fits_of_the_same_indexed_people_do_not_pass_a_limit_for_one",),
+    ),
+    Mutant(
+        "positions that an index counts pass for people",
+        (Patch("ledger/naming.py", 'if "" in person:', "if False:"),),
+        (f"{_PEOPLE}::test_row_positions_that_are_left_over_are_not_people",),
     ),
     Mutant(
         "a charge may name people by any column",
