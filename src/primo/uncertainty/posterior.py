@@ -54,7 +54,6 @@ class Posterior:
     shares: Floats  # (l, groups) squared share of an outcome in each group of directions
     along: Floats  # (d, l) coefficients of z along the directions
     theta: Floats  # (width, l) coefficients of the features and, last, of the constant
-    predicted_excess: Floats  # (l,) expected ‖X(ŵ − w)‖², without that of the means
 
     @property
     def moments(self) -> NoisyMoments:
@@ -130,7 +129,6 @@ def posterior_of(release: Release) -> Posterior:
         shares=shares,
         along=fitted.vectors.T @ coefficients,
         theta=found.restore(coefficients),
-        predicted_excess=shares @ np.maximum(fitted.excess, 0.0),
     )
 
 
