@@ -18,7 +18,7 @@ b_x虏. It is reached: M = diag(large, ..., large, 0), x along the last axis, x鈥
 `guarantee_` counts the second and third release as the one Gaussian release that they are
 (mathematics.md section 2); ``joint=True`` calibrates to that.
 
-`primo.estimate.reuse_cov.adassp_lambda` is the same 位 with a 位虄 taken from the noisy covariance
+`primo.released.estimate.reuse_cov.adassp_lambda` is the same 位 with a 位虄 taken from the noisy covariance
 instead of a release of its own; AdaSSP as published pays for it.
 """
 
@@ -40,9 +40,9 @@ from baselines.gaussian import (
     noise_penalty,
     symmetric_noise,
 )
-from primo.estimate.closed_forms import ridge_filter
 from primo.privacy.budget import Budget
 from primo.privacy.calibration import mu_of
+from primo.released.estimate.closed_forms import ridge_filter
 
 __all__ = ["AdaSSP", "adassp_scales"]
 

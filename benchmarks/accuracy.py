@@ -30,13 +30,13 @@ from experiments.data import (
     soybean_lines,
 )
 from experiments.figures.problem import Truth
-from primo.bounds import Bounds
-from primo.fitted import coefficients
-from primo.noise import RandomBits
-from primo.pipeline import make_release
-from primo.planner import make_plan
-from primo.sources.arrays import ArraySource
-from primo.sources.base import Source
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.released.coefficients import coefficients
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.rows.sources.base import Source
+from primo.wall.noise import RandomBits
+from primo.workflow.pipeline import make_release
 
 Matrix = NDArray[np.float64]
 

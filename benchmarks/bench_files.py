@@ -23,15 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.timing import in_turn, peak_memory
-from primo.fitted import coefficients
-from primo.fitting import Engine, Settings, prepare, release_rows
-from primo.noise import RandomBits
-from primo.release import Release
-from primo.sources.base import Source
-from primo.sources.cohort import open_cohort
-from primo.sources.paired import PairedSource
-from primo.sources.parquet import open_parquet
-from primo.sources.plink import open_bed
+from primo.released.coefficients import coefficients
+from primo.released.release import Release
+from primo.rows.sources.base import Source
+from primo.rows.sources.genotypes.cohort import open_cohort
+from primo.rows.sources.genotypes.plink import open_bed
+from primo.rows.sources.paired import PairedSource
+from primo.rows.sources.tabular.parquet import open_parquet
+from primo.wall.noise import RandomBits
+from primo.workflow.fit import Engine, Settings, prepare, release_rows
 
 PHENOTYPES = {"Parquet": "pheno.parquet", "text": "pheno.tsv"}
 TARGET = 1.5  # times the slower of bed-reader alone and the bare products, at this size:

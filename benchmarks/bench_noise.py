@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 
-from primo.noise import RandomBits, discrete_gaussian
+from primo.wall.noise import RandomBits, discrete_gaussian
 
 VARIANCE_BITS = 80
 ROUNDS = 7

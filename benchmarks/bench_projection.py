@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from primo.mechanisms.projection import project_onto_features
+from primo.released.projection import project_onto_features
 
 N, D, L = 5008, 25, 100_000
 ROUNDS = 15

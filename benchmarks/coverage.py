@@ -30,11 +30,11 @@ from scipy import stats
 
 from experiments.cohort import simulate_haplotypes
 from experiments.data import SHARED, kg_haplotypes
-from primo import uncertainty
-from primo.bounds import Bounds
-from primo.planner import make_plan
-from primo.plans import Plan
-from primo.release import Release
+from primo.planning.make import make_plan
+from primo.planning.plan import Plan
+from primo.privacy.bounds import Bounds
+from primo.released import uncertainty
+from primo.released.release import Release
 
 Matrix = NDArray[np.float64]
 

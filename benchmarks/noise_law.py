@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from primo.noise import RandomBits, add_noise
+from primo.wall.noise import RandomBits, add_noise
 
 __all__ = ["HEADER", "Counted", "count_draws", "line"]
 

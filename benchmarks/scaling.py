@@ -16,8 +16,8 @@ import numpy as np
 
 from benchmarks.results import DOCS
 from benchmarks.streaming import GeneratedSource, plan_for, pool
-from primo.noise import RandomBits
-from primo.pipeline import make_release
+from primo.wall.noise import RandomBits
+from primo.workflow.pipeline import make_release
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,16 +23,16 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from benchmarks.timing import peak_memory
-from primo.bounds import Bounds
-from primo.moments import fold
-from primo.noise import RandomBits
-from primo.pipeline import make_release
-from primo.planner import make_plan
-from primo.plans import Plan
-from primo.sources.base import Block, Ids, Source
-from primo.sources.npy import open_npy
-from primo.sources.paired import SplitSource
-from primo.threads import blas_threads
+from primo._util.threads import blas_threads
+from primo.planning.make import make_plan
+from primo.planning.plan import Plan
+from primo.privacy.bounds import Bounds
+from primo.rows.moments import fold
+from primo.rows.sources.arrays.npy import open_npy
+from primo.rows.sources.base import Block, Ids, Source
+from primo.rows.sources.paired import SplitSource
+from primo.wall.noise import RandomBits
+from primo.workflow.pipeline import make_release
 
 D, L = 50, 50  # of the files: float32, 400 bytes a row
 WIDE_D, WIDE_L = 25, 5000  # the corner that the paper calls prohibitive

@@ -29,21 +29,21 @@ from rich.table import Table
 
 from baselines.base import shortened
 from experiments.cohort import Haplotypes, simulate_haplotypes
-from primo.bounds import Bounds
-from primo.estimate import NoisyMoments, estimate
-from primo.mechanisms.projection import (
+from primo.forecast.assumptions import Signal
+from primo.forecast.compare import plan
+from primo.forecast.table import Variant
+from primo.forecast.theory import ASSOCIATIONS, associations_for
+from primo.planning.make import make_plan
+from primo.planning.plan import Plan
+from primo.privacy.bounds import Bounds
+from primo.privacy.protection import Protection
+from primo.released.estimate import NoisyMoments, estimate
+from primo.released.projection import (
     Projected,
     project_onto_features,
     project_onto_outcomes,
     works_on_projected,
 )
-from primo.planner import make_plan
-from primo.planning.assumptions import Signal
-from primo.planning.compare import plan
-from primo.planning.table import Variant
-from primo.planning.theory import ASSOCIATIONS, associations_for
-from primo.plans import Plan
-from primo.privacy.protection import Protection
 
 Matrix = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError
-from primo.sources.base import Block
+from primo.rows.sources.base import Block
 
 __all__ = [
     "SHARED",

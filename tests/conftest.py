@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from primo.noise import RandomBits
+from primo.wall.noise import RandomBits
 
 #: Where the freshness of keys is itself under test.
 FRESH = ("noise", "statistical", "faults")

@@ -16,7 +16,7 @@ from unittest import mock
 
 import numpy as np
 
-from primo.mechanisms import gauss
+from primo.wall import mechanism
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Call:
 def recording(*, dry=False):
     """Collect the calls of the fits inside; they draw their noise as always, or, if dry, none."""
     calls = []
-    original = gauss.add_noise
+    original = mechanism.add_noise
 
     def add_noise(values, *, variance_bits, label, **options):
         before = values.copy()
@@ -47,7 +47,7 @@ def recording(*, dry=False):
         noise = None if dry else values - before
         calls.append(Call(label=label, variance_bits=variance_bits, values=before, noise=noise))
 
-    with mock.patch.object(gauss, "add_noise", add_noise):
+    with mock.patch.object(mechanism, "add_noise", add_noise):
         yield calls
 
 
@@ -65,13 +65,13 @@ def severed():
     Whatever else a fit inside lets out cannot have come through the mechanism. So two fits that
     differ in private rows only, with the same bits, must give the very same release.
     """
-    original = gauss.add_noise
+    original = mechanism.add_noise
 
     def add_noise(values, **options):
         values[...] = 0
         original(values, **options)
 
-    with mock.patch.object(gauss, "add_noise", add_noise):
+    with mock.patch.object(mechanism, "add_noise", add_noise):
         yield
 
 

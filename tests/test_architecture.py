@@ -39,15 +39,28 @@ PUBLIC_SIDE = [
     name
     for name in GRAPH
     if name.startswith(
-        ("primo.estimate.", "primo.uncertainty.", "primo.planning.", "primo.bundle", "primo.report")
+        (
+            "primo.released.estimate.",
+            "primo.released.uncertainty.",
+            "primo.forecast.",
+            "primo.released.bundle",
+            "primo.report",
+        )
     )
-    or name in ("primo.release", "primo.fitted", "primo.archive", "primo.scoring", "primo.writers")
+    or name
+    in (
+        "primo.released.release",
+        "primo.released.coefficients",
+        "primo.released.release_file",
+        "primo.released.export.scoring",
+        "primo._util.writers",
+    )
 ]
 
 
 def test_the_graph_is_not_empty():
     assert len(GRAPH) > 15
-    assert "primo.estimate.problem" in PUBLIC_SIDE
+    assert "primo.released.estimate.problem" in PUBLIC_SIDE
 
 
 @pytest.mark.parametrize("module", PUBLIC_SIDE)
@@ -57,37 +70,41 @@ def test_the_public_side_cannot_reach_rows(module):
         for other in GRAPH[todo.pop()] - reach:
             reach.add(other)
             todo.append(other)
-    private = {m for m in reach if m.startswith(("primo.sources", "primo.moments", "primo.noise"))}
+    private = {
+        m
+        for m in reach
+        if m.startswith(("primo.rows.sources", "primo.rows.moments", "primo.wall.noise"))
+    }
     assert not private
 
 
 def in_noise(module):
-    return module == "primo.noise" or module.startswith("primo.noise.")
+    return module == "primo.wall.noise" or module.startswith("primo.wall.noise.")
 
 
 def test_only_mechanisms_draw_noise():
     """The shell and the pipeline hand the bits over; nobody else draws from them."""
     texts = {name: path.read_text() for name, path in MODULES.items()}
-    assert {"primo.noise", "primo.noise.bits", "primo.noise.sampler"} <= texts.keys()
+    assert {"primo.wall.noise", "primo.wall.noise.bits", "primo.wall.noise.sampler"} <= texts.keys()
     outside = {name: text for name, text in texts.items() if not in_noise(name)}
     drawing = [
         n for n, text in outside.items() if "add_noise" in text or "discrete_gaussian" in text
     ]
-    assert drawing == ["primo.mechanisms.gauss"]
+    assert drawing == ["primo.wall.mechanism"]
     assert not [n for n, text in outside.items() if ".stream(" in text or ".claim(" in text]
 
 
 def test_noise_is_entered_by_the_front_door():
     for module, found in GRAPH.items():
         if not in_noise(module):
-            assert not {m for m in found if in_noise(m)} - {"primo.noise"}, module
+            assert not {m for m in found if in_noise(m)} - {"primo.wall.noise"}, module
 
 
 def test_sources_know_nothing_of_privacy():
     for module, found in GRAPH.items():
-        if module.startswith("primo.sources"):
-            allowed = {"primo.errors", "primo.jit", "primo.threads", "primo.variants"}
-            allowed |= {m for m in GRAPH if m.startswith("primo.sources")}
+        if module.startswith("primo.rows.sources"):
+            allowed = {"primo.errors", "primo._util.jit", "primo._util.threads", "primo.variants"}
+            allowed |= {m for m in GRAPH if m.startswith("primo.rows.sources")}
             assert found <= allowed, module
 
 
@@ -101,7 +118,7 @@ def test_privacy_knows_nothing_of_rows():
 def test_the_ledger_knows_privacy_and_nothing_else():
     for module, found in GRAPH.items():
         if module.startswith("primo.ledger"):
-            allowed = {"primo.errors", "primo.atomic", "primo.ownership"}
+            allowed = {"primo.errors", "primo._util.atomic", "primo._util.ownership"}
             allowed |= {m for m in GRAPH if m.startswith(("primo.privacy", "primo.ledger"))}
             assert found <= allowed, module
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from primo.bounds_file import Limit, block_bounds, read_bounds_file
 from primo.errors import BoundsError, InputError
+from primo.planning.bounds_file import Limit, block_bounds, read_bounds_file
 
 
 def written(folder, text):

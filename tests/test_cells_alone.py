@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from primo.bounds import Bounds
 from primo.errors import InputError
-from primo.intake import numeric
-from primo.moments import fold
-from primo.planner import make_plan
-from primo.sources.arrays import ArraySource
-from primo.sources.frames import open_frame
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.rows.coerce import numeric
+from primo.rows.moments import fold
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.rows.sources.tabular.frames import open_frame
 
 NARROW = np.float32(0.1)  # spelled "0.1", but another number
 

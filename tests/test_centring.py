@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from primo import coefficients
-from primo.bounds import Bounds
-from primo.centring import centred, reflect
-from primo.estimate.means import shrunk_means
-from primo.estimate.selection import fit_filter
-from primo.planner import make_plan
-from primo.release import Release
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.released.estimate.centring import centred, reflect
+from primo.released.estimate.means import shrunk_means
+from primo.released.estimate.selection import fit_filter
+from primo.released.release import Release
 
 
 def released(x, y, *, epsilon, seed=None, **how):

@@ -11,17 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from primo.bounds import Bounds
-from primo.cluster import fold_on_cluster, open_client
 from primo.errors import InputError, PrimoError
-from primo.moments import fold
-from primo.noise import RandomBits
-from primo.pipeline import make_release
-from primo.planner import make_plan
-from primo.sources.arrays import ArraySource
-from primo.sources.dask import dask_source
-from primo.sources.npy import open_npy
-from primo.sources.paired import PairedSource, SplitSource
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.rows.cluster import fold_on_cluster, open_client
+from primo.rows.moments import fold
+from primo.rows.sources.arrays.dask import dask_source
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.rows.sources.arrays.npy import open_npy
+from primo.rows.sources.paired import PairedSource, SplitSource
+from primo.wall.noise import RandomBits
+from primo.workflow.pipeline import make_release
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -314,7 +314,7 @@ def _tasks(dask_scheduler):
 
 
 def test_another_version_on_a_worker_is_refused(client, rows, monkeypatch):
-    monkeypatch.setattr("primo.cluster.version", lambda _: "0.0.0")
+    monkeypatch.setattr("primo.rows.cluster.version", lambda _: "0.0.0")
     with pytest.raises(InputError, match=r"this is primo 0\.0\.0"):
         fold_on_cluster(in_memory(rows), plan(), client=client)
 

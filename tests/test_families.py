@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from primo.identity import sketch
 from primo.ledger.key import Key
 from primo.ledger.people import share_people
-from primo.sources.cohort import open_cohort
+from primo.rows.person_tokens import sketch
+from primo.rows.sources.genotypes.cohort import open_cohort
 
 bed_reader = pytest.importorskip("bed_reader")
 pytest.importorskip("pyarrow")

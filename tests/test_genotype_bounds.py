@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from experiments.data import SHARED
-from primo.bounds import Bounds
 from primo.errors import BoundsError
+from primo.privacy.bounds import Bounds
 
 DATA = SHARED / "hapmap3_and_kg1_flashpca"
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from primo.bounds import Bounds
 from primo.errors import BoundsError, InputError
-from primo.grid import joint_grid, make_grid
-from primo.planner import make_plan
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.privacy.grid import joint_grid, make_grid
 from primo.privacy.sensitivity import joint_distance
 
 

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 import primo
-from primo.archive import read_release, write_release
-from primo.bounds import Bounds
 from primo.errors import PrivacyError
-from primo.fitting import prepare_extension, release_rows
-from primo.guarantee import check_plan
-from primo.noise import RandomBits
-from primo.pipeline import make_release
-from primo.planner import make_plan
-from primo.plans import CovarianceOrigin
-from primo.sources.arrays import ArraySource
+from primo.planning.guarantee import check_plan
+from primo.planning.make import make_plan
+from primo.planning.plan import CovarianceOrigin
+from primo.privacy.bounds import Bounds
+from primo.released.release_file import read_release, write_release
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.wall.noise import RandomBits
+from primo.workflow.fit import prepare_extension, release_rows
+from primo.workflow.pipeline import make_release
 
 N, D, L = 300, 3, 2
 RANGE = Bounds(lower=-1.0, upper=1.0)

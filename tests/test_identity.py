@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-import primo.identity
+import primo.rows.person_tokens
 from primo.errors import InputError
 from primo.ledger.key import Key
 from primo.ledger.people import share_people
-from primo.sources.arrays import ArraySource
-from primo.sources.base import Block
+from primo.rows.person_tokens import sketch
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.rows.sources.base import Block
 
 KEY = Key(bytes(range(32)))
 RNG = np.random.default_rng(4)
@@ -42,7 +43,8 @@ def table(features, outcomes=None):
 
 def same_people(one, two, key=KEY):
     return share_people(
-        primo.identity.sketch(one, key).tokens, primo.identity.sketch(two, key).tokens
+        sketch(one, key).tokens,
+        sketch(two, key).tokens,
     )
 
 
@@ -101,19 +103,19 @@ def test_people_by_their_values(values, known):
 
 def test_numbers_count_and_not_their_bytes():
     odd_nan = np.array([0x7FF8000000000123], dtype=np.uint64).view(np.float64)[0]
-    one = primo.identity.sketch(table(np.array([[0.0, np.nan, 2.0]])), KEY)
-    two = primo.identity.sketch(table(np.array([[-0.0, -odd_nan, 2.0]])), KEY)
+    one = sketch(table(np.array([[0.0, np.nan, 2.0]])), KEY)
+    two = sketch(table(np.array([[-0.0, -odd_nan, 2.0]])), KEY)
     assert one.digest == two.digest
     small = RNG.integers(0, 3, size=(50, 30))
     kinds = [np.int8, np.int64, np.float32, np.float64, ">f8"]
-    digests = {primo.identity.sketch(table(small.astype(kind)), KEY).digest for kind in kinds}
+    digests = {sketch(table(small.astype(kind)), KEY).digest for kind in kinds}
     assert len(digests) == 1
 
 
 def test_the_data_are_left_alone():
     values = np.array([[-0.0, np.nan]])
     values.setflags(write=False)
-    primo.identity.sketch(table(values), KEY)
+    sketch(table(values), KEY)
     assert np.signbit(values[0, 0])
 
 
@@ -121,32 +123,32 @@ def test_ids_and_values_never_meet():
     row = np.array([[1.0]])
     label = row.tobytes().decode("latin-1")
     assert not same_people(Labelled([label.rstrip("\0")]), table(row))
-    assert primo.identity.sketch(Labelled(["a"]), KEY).by == "ids"
-    assert primo.identity.sketch(table(row), KEY).by == "values"
+    assert sketch(Labelled(["a"]), KEY).by == "ids"
+    assert sketch(table(row), KEY).by == "values"
 
 
 def test_tokens_depend_on_the_key():
-    one = primo.identity.sketch(Labelled(IDS), KEY)
-    two = primo.identity.sketch(Labelled(IDS), Key(bytes(32)))
+    one = sketch(Labelled(IDS), KEY)
+    two = sketch(Labelled(IDS), Key(bytes(32)))
     assert not share_people(one.tokens, two.tokens)
     assert one.key_check != two.key_check
 
 
 def test_blocks_do_not_matter(monkeypatch):
-    whole = primo.identity.sketch(table(VALUES), KEY)
-    monkeypatch.setattr(primo.identity, "_NUMBERS", 28)
-    assert primo.identity.sketch(table(VALUES), KEY).digest == whole.digest
+    whole = sketch(table(VALUES), KEY)
+    monkeypatch.setattr(primo.rows.person_tokens, "_NUMBERS", 28)
+    assert sketch(table(VALUES), KEY).digest == whole.digest
     assert whole.rows == 3000
 
 
 def test_equal_rows_are_one_token():
-    found = primo.identity.sketch(table(np.ones((10, 2))), KEY)
+    found = sketch(table(np.ones((10, 2))), KEY)
     assert len(found.tokens) == 1
     assert found.rows == 10
 
 
 def test_the_representation_tells_nothing():
-    assert repr(primo.identity.sketch(Labelled(["ada"]), KEY)) == "<Sketch n=1 by ids (private)>"
+    assert repr(sketch(Labelled(["ada"]), KEY)) == "<Sketch n=1 by ids (private)>"
 
 
 def test_nobody_cannot_be_charged():
@@ -155,17 +157,17 @@ def test_nobody_cannot_be_charged():
             yield Block(features=np.zeros((0, 1)), outcomes=np.zeros((0, 1)))
 
     with pytest.raises(InputError, match="nobody"):
-        primo.identity.sketch(Empty([]), KEY)
+        sketch(Empty([]), KEY)
 
 
 def test_tokens_look_uniform():
     """Kept on purpose: the comparison of large sets first looks at the smallest tokens."""
-    tokens = primo.identity.sketch(Labelled(IDS), KEY).tokens
+    tokens = sketch(Labelled(IDS), KEY).tokens
     share = np.histogram(tokens.astype(float) / 2**64, bins=10, range=(0, 1))[0] / len(IDS)
     assert np.abs(share - 0.1).max() < 0.01
 
 
 def test_a_hundred_thousand_ids_have_as_many_tokens():
     """It takes a fraction of a second; a loop over pairs would take hours."""
-    found = primo.identity.sketch(Labelled([f"person{i}" for i in range(100_000)]), KEY)
+    found = sketch(Labelled([f"person{i}" for i in range(100_000)]), KEY)
     assert len(np.unique(found.tokens)) == 100_000

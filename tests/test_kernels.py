@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from primo import quantise as module
-from primo.bounds import Bounds
+from primo._util.jit import load
 from primo.errors import InputError
-from primo.jit import load
-from primo.planner import make_plan
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.rows import quantise as module
 
-if load("primo.kernels") is None:
+if load("primo.rows.kernels") is None:
     reason = "needs compiled loops: numba (primo-dp[fast]), and NUMBA_DISABLE_JIT not set"
     pytest.skip(reason, allow_module_level=True)
 
-from primo import kernels
+from primo.rows import kernels
 
 NASTY = st.one_of(
     st.floats(width=64),
@@ -188,7 +188,7 @@ def test_only_many_numbers_load_it(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("numba.config.DISABLE_JIT", True)
         assert module._load_kernels.__wrapped__() is None
-    monkeypatch.setitem(sys.modules, "primo.kernels", None)
+    monkeypatch.setitem(sys.modules, "primo.rows.kernels", None)
     assert module._load_kernels.__wrapped__() is None
 
 

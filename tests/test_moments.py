@@ -5,14 +5,14 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from primo import quantise
-from primo.bounds import Bounds
+from primo._util.jit import load
 from primo.errors import InputError
-from primo.jit import load
-from primo.moments import fold
-from primo.planner import make_plan
-from primo.sources.arrays import ArraySource
-from primo.sources.base import Block
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.rows import quantise
+from primo.rows.moments import fold
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.rows.sources.base import Block
 
 
 def source(x, y):
@@ -84,7 +84,7 @@ def test_block_size_row_order_and_threads_do_not_matter(outcome_moments):
 @pytest.fixture
 def compiled(monkeypatch):
     """Return what makes the next folds use the kernels, however few their rows."""
-    if load("primo.kernels") is None:
+    if load("primo.rows.kernels") is None:
         pytest.skip("needs compiled loops: numba (primo-dp[fast]), and NUMBA_DISABLE_JIT not set")
     return lambda: monkeypatch.setattr(quantise, "_MANY", 0)
 
@@ -116,7 +116,7 @@ def test_genotypes_are_multiplied_in_float32_without_a_difference(
     sample = np.arange(len(x)) % 7 == 0 if plan.draws_sample else None
     reference = fold(source(x, y), plan, sample=sample)
     compiled()
-    kernels, seen = import_module("primo.kernels"), []
+    kernels, seen = import_module("primo.rows.kernels"), []
     write_signs = kernels.write_signs
 
     def noted(*arguments):

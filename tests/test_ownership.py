@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import primo
-from primo import atomic, ownership
-from primo.bounds import Bounds
-from primo.ownership import NotOursError, PrivateFolder, open_ours
-from primo.pipeline import make_release
-from primo.planner import make_plan
-from primo.sources.arrays import ArraySource
-from primo.staging import Staging, partial_of
+from primo._util import atomic, ownership
+from primo._util.ownership import NotOursError, PrivateFolder, open_ours
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.workflow.pipeline import make_release
+from primo.workflow.resume import Staging, partial_of
 
 STRANGER = 12345
 SOURCE = Path(primo.__file__).parent
@@ -246,11 +246,13 @@ class TestLinks:
 
     @pytest.mark.parametrize("name", ["manifest.json", "moments.npz", "outcomes.tsv", "plan.json"])
     def test_links_in_a_bundle_under_way(self, tmp_path, monkeypatch, name):
-        from primo.bundle import write_bundle
+        from primo.released.bundle import write_bundle
 
         victim = tmp_path / "victim"
         victim.write_text("precious")
-        release = make_release(source(), plan(), bits=primo.noise.RandomBits.fresh(), workers=1)
+        release = make_release(
+            source(), plan(), bits=primo.wall.noise.RandomBits.fresh(), workers=1
+        )
         made = os.mkdir
 
         def planted(path, *mode, **options):
@@ -266,7 +268,7 @@ class TestLinks:
 
 
 def test_files_are_made_in_two_places_only():
-    """`primo.atomic` and `primo.ownership`: nobody else opens by name what is written to."""
+    """`primo._util.atomic` and `primo._util.ownership`: nobody else opens by name what is written to."""
     found = set()
     for path in SOURCE.rglob("*.py"):
         for call in ast.walk(ast.parse(path.read_text())):
@@ -285,7 +287,7 @@ def test_files_are_made_in_two_places_only():
             by_flags = by_flags and getattr(call.func.value, "id", "") == "os"
             if opens or by_flags or name in {"write_text", "write_bytes", "touch", "mkstemp"}:
                 found.add((path.relative_to(SOURCE).as_posix(), name))
-    allowed = {"atomic.py", "ownership.py"}
+    allowed = {"_util/atomic.py", "_util/ownership.py"}
     found = {(path, name) for path, name in found if path not in allowed}
     # The program's output goes nowhere once its reader is gone; a member of an archive is no file.
-    assert found == {("cli/app.py", "open"), ("bundle/write.py", "open")}
+    assert found == {("cli/app.py", "open"), ("released/bundle/write.py", "open")}

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import primo
-from primo.bundle import read_bundle, write_bundle
 from primo.errors import BudgetError, InputError
-from primo.fitting import Settings, prepare, release_rows
 from primo.ledger import create_ledger
-from primo.noise import RandomBits
 from primo.privacy.accounting import Cost
 from primo.privacy.budget import Budget
-from primo.sources.index import index_labels, index_names
-from primo.sources.npy import open_npy
-from primo.sources.paired import PairedSource
+from primo.released.bundle import read_bundle, write_bundle
+from primo.rows.sources.arrays.npy import open_npy
+from primo.rows.sources.paired import PairedSource
+from primo.rows.sources.tabular.index import index_labels, index_names
+from primo.wall.noise import RandomBits
+from primo.workflow.fit import Settings, prepare, release_rows
 
 pd = pytest.importorskip("pandas")
 
@@ -223,7 +223,7 @@ def test_rows_per_person_is_a_number(value):
 
 def test_one_individual_id_in_many_families(tmp_path):
     from primo.cli.demo import _write_cohort
-    from primo.sources.cohort import open_cohort
+    from primo.rows.sources.genotypes.cohort import open_cohort
 
     _write_cohort(tmp_path)
     for name in ("cohort.fam", "traits.tsv"):

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 import primo
-from primo import prediction
-from primo.fitted import Coefficients
-from primo.prediction import predict_to_file
-from primo.sources.cohort import open_feature_columns
+from primo.released.coefficients import Coefficients
+from primo.rows.sources.genotypes.cohort import open_feature_columns
+from primo.workflow import predict as prediction
+from primo.workflow.predict import predict_to_file
 
 N, D, L = 50, 4, 3
 

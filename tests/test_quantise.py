@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from primo.bounds import Bounds
 from primo.errors import BoundsError, InputError
-from primo.planner import make_plan
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
 
 NASTY = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False, width=64),

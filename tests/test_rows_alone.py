@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from primo import quantise as module
-from primo.bounds import Bounds
+from primo._util.jit import load
 from primo.errors import InputError
-from primo.jit import load
-from primo.moments import fold
-from primo.planner import make_plan
-from primo.sources.arrays import ArraySource
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.rows import quantise as module
+from primo.rows.moments import fold
+from primo.rows.sources.arrays.memory import ArraySource
 
-KERNELS = load("primo.kernels")
+KERNELS = load("primo.rows.kernels")
 compiled_or_not = pytest.mark.parametrize(
     "kernel",
     [
@@ -303,20 +303,20 @@ def test_moments_are_the_sum_of_those_of_each_row(genotypes, many, monkeypatch):
 def test_packed_genotypes_of_a_person_do_not_depend_on_neighbours(tmp_path, compiled, monkeypatch):
     """Four people share a byte, and a missing genotype makes floats of its block."""
     bed_reader = pytest.importorskip("bed_reader")
-    packed = import_module("primo.sources.packed")
+    packed = import_module("primo.rows.sources.genotypes.packed")
     if compiled:
         pytest.importorskip("numba")
     monkeypatch.setattr(
         packed,
         "compiled_for",
-        lambda *_, **__: load("primo.sources.compiled") if compiled else None,
+        lambda *_, **__: load("primo.rows.sources.tabular.compiled") if compiled else None,
     )
     rng = np.random.default_rng(5)
     values = rng.integers(0, 3, (13, 80)).astype(np.float64)
     values[rng.random(values.shape) < 0.02] = np.nan
     values[[0, 5, 6]] = rng.integers(0, 3, (3, 80))
     bed_reader.to_bed(tmp_path / "cohort.bed", values)
-    columns = import_module("primo.sources.plink").open_bed(tmp_path / "cohort")
+    columns = import_module("primo.rows.sources.genotypes.plink").open_bed(tmp_path / "cohort")
     for bounds in (Bounds(lower=0, upper=2), Bounds(norm=3.0, centre=0.9, scale=0.6)):
         quantise = quantiser(bounds, 80)
         alone = [integers(quantise, values[i : i + 1])[0] for i in range(13)]

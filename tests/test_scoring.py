@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import primo
-from primo.fitted import Coefficients
-from primo.scoring import write_pgs_catalog, write_plink_scores
+from primo.released.coefficients import Coefficients
+from primo.released.export.scoring import write_pgs_catalog, write_plink_scores
 from primo.variants import Variants
 
 N, D, L = 60, 12, 5  # plink2 wants 50 people to take frequencies from

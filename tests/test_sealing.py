@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from primo.bounds import Bounds
-from primo.moments import Moments, fold
-from primo.planner import make_plan
-from primo.sealing import moments_digest, plan_digest
-from primo.sources.arrays import ArraySource
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.rows.moments import Moments, fold
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.wall.sealing import moments_digest, plan_digest
 
 D, L = 3, 2
 

@@ -5,18 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from primo.bounds import Bounds
+from primo._util.jit import load
 from primo.errors import InputError
-from primo.jit import load
-from primo.planner import make_plan
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
 
-if load("primo.kernels") is None:
+if load("primo.rows.kernels") is None:
     reason = "needs compiled loops: numba (primo-dp[fast]), and NUMBA_DISABLE_JIT not set"
     pytest.skip(reason, allow_module_level=True)
 
-from primo import kernels
-from primo import signs as module
-from primo.signs import Signs
+from primo.rows import genotype_products as module
+from primo.rows import kernels
+from primo.rows.genotype_products import Signs
 
 WIDTH = 5
 

@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 
 import primo
-from primo import ownership
-from primo import staging as staging_module
-from primo.bounds import Bounds
-from primo.bundle import read_bundle
-from primo.noise import RandomBits
-from primo.pipeline import make_release
-from primo.planner import make_plan
-from primo.sources.arrays import ArraySource
-from primo.staging import Staging, partial_of
+from primo._util import ownership
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.released.bundle import read_bundle
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.wall.noise import RandomBits
+from primo.workflow import resume as staging_module
+from primo.workflow.pipeline import make_release
+from primo.workflow.resume import Staging, partial_of
 
 SECRET = bytes(range(32))
 DAY = datetime.date(2026, 11, 15)
@@ -251,7 +251,8 @@ class TestRefusals:
         out = tmp_path / "out"
         with begin(out):
             code = (
-                "import sys; from primo.staging import Staging; from primo.errors import InputError\n"
+                "import sys; from primo.workflow.resume import Staging\n"
+                "from primo.errors import InputError\n"
                 "try: Staging.resume(sys.argv[1])\n"
                 "except InputError as error: print(error)\n"
             )

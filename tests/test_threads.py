@@ -4,7 +4,7 @@ from threading import Event, Thread
 
 import pytest
 
-from primo.threads import ahead, in_order
+from primo._util.threads import ahead, in_order
 
 
 def test_results_come_in_the_order_of_the_items():

@@ -185,14 +185,14 @@ class TestSubSampling:
         assert "5000 rows drawn in secret" in " ".join(repr(fitted.release_).split())
 
     def test_the_sample_has_the_right_size_and_is_fresh(self):
-        bits = [primo.noise.RandomBits.fresh() for _ in range(2)]
+        bits = [primo.wall.noise.RandomBits.fresh() for _ in range(2)]
         masks = [b.subset(1000, 300, label="sample") for b in bits]
         assert [m.sum() for m in masks] == [300, 300]
         assert (masks[0] != masks[1]).any()
 
     def test_every_row_is_drawn_equally_often(self):
         draws = sum(
-            primo.noise.RandomBits.seeded(i).subset(20, 5, label="s").astype(int)
+            primo.wall.noise.RandomBits.seeded(i).subset(20, 5, label="s").astype(int)
             for i in range(4000)
         )
         # 4000 draws at rate 1/4: standard error 27
@@ -543,7 +543,7 @@ class TestRidgeRules:
 @pytest.mark.parametrize("sampled", [1, 999, 30_000, 59_999])
 def test_sampled_plans_keep_their_budget_on_the_grid(split, epsilon, sampled):
     """`make_plan` checks the finished grid itself and would raise."""
-    plan = primo.planner.make_plan(
+    plan = primo.planning.make.make_plan(
         n=60_000,
         d=40,
         l=1,
@@ -589,4 +589,4 @@ def test_unusual_requests_are_planned_or_refused_but_never_crash(changes):
         "outcome_bounds": primo.Bounds(norm=1.0),
     }
     with contextlib.suppress(primo.InputError):
-        primo.planner.make_plan(**settings, **changes)
+        primo.planning.make.make_plan(**settings, **changes)

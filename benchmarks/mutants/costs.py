@@ -50,7 +50,7 @@ CALIBRATED = (
         "the lattice margin is not taken off the budget",
         (
             Patch(
-                "planner.py",
+                "planning/make.py",
                 "        mu = mu_of(budget, margin=margin)\n        calibrated",
                 "        mu = mu_of(budget)\n        calibrated",
             ),
@@ -61,7 +61,7 @@ CALIBRATED = (
         "the lattice margin is zero",
         (
             Patch(
-                "planner.py",
+                "planning/make.py",
                 "return lattice_margin(count, SMALLEST_VARIANCE_BITS)",
                 "return 0.0",
             ),
@@ -109,7 +109,7 @@ CALIBRATED = (
     ),
     Mutant(
         "the statement rounds down",
-        (Patch("release.py", "rounding=ROUND_CEILING", 'rounding="ROUND_FLOOR"'),),
+        (Patch("released/release.py", "rounding=ROUND_CEILING", 'rounding="ROUND_FLOOR"'),),
         ("tests/test_variants.py::test_statements_round_up",),
     ),
 )
@@ -130,21 +130,23 @@ CHARGED = (
     Mutant(
         "two releases of the same people are charged once",
         (
-            Patch("fitting.py", "release_id or secrets.token_hex(16)", 'release_id or "release"'),
-            Patch("fitting.py", "again=bits.unbound", "again=True"),
+            Patch(
+                "workflow/fit.py", "release_id or secrets.token_hex(16)", 'release_id or "release"'
+            ),
+            Patch("workflow/fit.py", "again=bits.unbound", "again=True"),
         ),
         (f"{_CHARGES}::test_releases_add_up",),
     ),
     Mutant(
         "an id that is in the ledger draws again without a charge",
-        (Patch("fitting.py", "again=bits.unbound", "again=True"),),
+        (Patch("workflow/fit.py", "again=bits.unbound", "again=True"),),
         (f"{_CHARGES}::test_an_id_that_was_charged_draws_no_second_release",),
     ),
     Mutant(
         "an extension is not charged",
         (
             Patch(
-                "fitting.py",
+                "workflow/fit.py",
                 "        if account is not None:\n            account.pay",
                 "        if account is not None and prepared.earlier is None:\n            account.pay",
             ),
@@ -153,19 +155,19 @@ CHARGED = (
     ),
     Mutant(
         "an extension states its own mu as the total",
-        (Patch("planner.py", "earlier_mu=earlier.total_mu", "earlier_mu=0.0"),),
+        (Patch("planning/make.py", "earlier_mu=earlier.total_mu", "earlier_mu=0.0"),),
         (f"{_CHARGES}::test_an_extension_states_the_sum_too",),
     ),
     Mutant(
         "a charge is made after the rows were read",
         (
             Patch(
-                "fitting.py",
+                "workflow/fit.py",
                 "            account.pay(source, prepared.plan, release_id, again=bits.unbound)\n",
                 "            unbound = bits.unbound\n",
             ),
             Patch(
-                "fitting.py",
+                "workflow/fit.py",
                 "    return release if prepared.earlier is None",
                 "    if account is not None:\n"
                 "        account.pay(source, prepared.plan, release_id, again=unbound)\n"
@@ -206,7 +208,11 @@ CHARGED = (
     ),
     Mutant(
         "somebody with two haplotypes is charged for one",
-        (Patch("plans.py", "return alone.for_group(self.rows_per_person)", "return alone"),),
+        (
+            Patch(
+                "planning/plan.py", "return alone.for_group(self.rows_per_person)", "return alone"
+            ),
+        ),
         (f"{_CHARGES}::test_somebody_with_two_rows_pays_for_both[both]",),
     ),
     Mutant(
@@ -220,7 +226,7 @@ CHARGED = (
         "score answers from private rows unless told otherwise",
         (
             Patch(
-                "estimators.py",
+                "regressor.py",
                 "score_public_rows: bool = False,",
                 "score_public_rows: bool = True,",
             ),

@@ -13,7 +13,7 @@ _LOADED = "tests/test_guarantee.py"
 FILES = (
     Mutant(
         "the owner of a file is not looked at",
-        (Patch("ownership.py", "found.st_uid != os.geteuid()", "found.st_uid is None"),),
+        (Patch("_util/ownership.py", "found.st_uid != os.geteuid()", "found.st_uid is None"),),
         (
             f"{_OURS}::TestStaging::test_of_somebody_else",
             f"{_LEDGER}::TestKey::test_of_somebody_else",
@@ -21,14 +21,14 @@ FILES = (
     ),
     Mutant(
         "a folder that others may look into is used",
-        (Patch("ownership.py", "found.st_mode & 0o077", "found.st_mode & 0o002"),),
+        (Patch("_util/ownership.py", "found.st_mode & 0o077", "found.st_mode & 0o002"),),
         (f"{_OURS}::TestStaging::test_a_folder_that_others_may_enter",),
     ),
     Mutant(
         "the staging folder is opened without a look at it",
         (
             Patch(
-                "ownership.py",
+                "_util/ownership.py",
                 "if reason is not None:\n            os.close(handle)",
                 "if not handle:\n            os.close(handle)",
             ),
@@ -37,14 +37,20 @@ FILES = (
     ),
     Mutant(
         "links are followed where a secret is kept",
-        (Patch("ownership.py", "_NEVER = os.O_NOFOLLOW | os.O_CLOEXEC", "_NEVER = os.O_CLOEXEC"),),
+        (
+            Patch(
+                "_util/ownership.py",
+                "_NEVER = os.O_NOFOLLOW | os.O_CLOEXEC",
+                "_NEVER = os.O_CLOEXEC",
+            ),
+        ),
         (f"{_OURS}::TestStaging::test_links_inside",),
     ),
     Mutant(
         "files are made in the place of others",
         (
             Patch(
-                "atomic.py",
+                "_util/atomic.py",
                 "os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC",
                 "os.O_RDWR | os.O_CREAT | os.O_CLOEXEC",
             ),
@@ -55,7 +61,7 @@ FILES = (
         "a temporary file that was exchanged is put in place",
         (
             Patch(
-                "atomic.py",
+                "_util/atomic.py",
                 "if not os.path.samestat(os.lstat(part), os.fstat(file.fileno())):",
                 "if not os.path.lexists(part):",
             ),
@@ -64,17 +70,21 @@ FILES = (
     ),
     Mutant(
         "a temporary folder is open to others",
-        (Patch("atomic.py", "os.mkdir(folder, 0o700)", "os.mkdir(folder)"),),
+        (Patch("_util/atomic.py", "os.mkdir(folder, 0o700)", "os.mkdir(folder)"),),
         (f"{_OURS}::TestPrivateFiles::test_modes_whatever_the_mask_allows",),
     ),
     Mutant(
         "a folder that took the place of ours is written to",
-        (Patch("staging.py", "if not self._place.in_place:", "if not self.folder.exists():"),),
+        (
+            Patch(
+                "workflow/resume.py", "if not self._place.in_place:", "if not self.folder.exists():"
+            ),
+        ),
         (f"{_OURS}::TestStaging::test_a_folder_that_takes_its_place_gets_nothing",),
     ),
     Mutant(
         "a ledger is made as readable as the mask allows",
-        (Patch("ownership.py", "_CREATE, 0o600, dir_fd", "_CREATE, 0o666, dir_fd"),),
+        (Patch("_util/ownership.py", "_CREATE, 0o600, dir_fd", "_CREATE, 0o666, dir_fd"),),
         (f"{_LEDGER}::test_both_are_made_for_the_owner_alone_whatever_the_mask_allows",),
     ),
     Mutant(
@@ -88,14 +98,20 @@ FILES = (
 GUARANTEE = (
     Mutant(
         "an edited bundle decides the protection of an extension",
-        (Patch("extension.py", "    if protection is not kept:", "    if protection is None:"),),
+        (
+            Patch(
+                "workflow/extension.py",
+                "    if protection is not kept:",
+                "    if protection is None:",
+            ),
+        ),
         (f"{_EXTEND}::test_and_to_be_that_of_the_earlier_release",),
     ),
     Mutant(
         "a bundle that the ledger does not know is extended",
         (
             Patch(
-                "extension.py",
+                "workflow/extension.py",
                 "if known is None or known.digest is None:",
                 "if known is None or known.digest is None:\n        return\n    if known is None:",
             ),
@@ -106,7 +122,7 @@ GUARANTEE = (
         "a loaded release states its epsilon unchecked",
         (
             Patch(
-                "guarantee.py",
+                "planning/guarantee.py",
                 "    _check_noise(plan)\n    _check_epsilon(plan)\n",
                 "    _check_noise(plan)\n",
             ),
@@ -117,7 +133,7 @@ GUARANTEE = (
         "a loaded release states its mu unchecked",
         (
             Patch(
-                "guarantee.py",
+                "planning/guarantee.py",
                 "    _check_noise(plan)\n    _check_epsilon(plan)\n",
                 "    _check_epsilon(plan)\n",
             ),
@@ -128,7 +144,7 @@ GUARANTEE = (
         "a loaded release states its protection unchecked",
         (
             Patch(
-                "archive.py",
+                "released/release_file.py",
                 'if manifest["noisy"] != noisy_blocks(plan):',
                 'if not manifest["noisy"]:',
             ),
@@ -139,7 +155,7 @@ GUARANTEE = (
         "a private covariance is released exactly if the plan says so",
         (
             Patch(
-                "mechanisms/gauss.py",
+                "wall/mechanism.py",
                 "plan.protection.features_private and not plan.covariance_noisy:",
                 "not plan.width:",
             ),

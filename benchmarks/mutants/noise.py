@@ -19,7 +19,7 @@ NOISE = (
         "the diagonal of the covariance gets half the variance, as the rest of it",
         (
             Patch(
-                "mechanisms/gauss.py",
+                "wall/mechanism.py",
                 'noisy(diagonal, variance_bits, f"{label} diagonal")',
                 'noisy(diagonal, variance_bits - plan.triangle_bits, f"{label} diagonal")',
             ),
@@ -28,23 +28,19 @@ NOISE = (
     ),
     Mutant(
         "the covariance gets a quarter of the variance off its diagonal",
-        (
-            Patch(
-                "mechanisms/gauss.py", "variance_bits - plan.triangle_bits,", "variance_bits - 2,"
-            ),
-        ),
+        (Patch("wall/mechanism.py", "variance_bits - plan.triangle_bits,", "variance_bits - 2,"),),
         (f"{_WORST}[both-full-rows]",),
     ),
     Mutant(
         "the covariance gets all of the variance off its diagonal",
-        (Patch("mechanisms/gauss.py", "variance_bits - plan.triangle_bits,", "variance_bits,"),),
+        (Patch("wall/mechanism.py", "variance_bits - plan.triangle_bits,", "variance_bits,"),),
         (f"{_WORST}[both-full-rows]",),
     ),
     Mutant(
         "lower and upper triangle are drawn apart and averaged",
         (
             Patch(
-                "mechanisms/gauss.py",
+                "wall/mechanism.py",
                 "        noisy(off, variance_bits - plan.triangle_bits, label)\n",
                 "        upper = off.copy()\n"
                 "        noisy(off, variance_bits - plan.triangle_bits, label)\n"
@@ -56,14 +52,14 @@ NOISE = (
     ),
     Mutant(
         "one triangle of the covariance has no noise",
-        (Patch("mechanisms/gauss.py", "        values.T[lower] = off\n", ""),),
+        (Patch("wall/mechanism.py", "        values.T[lower] = off\n", ""),),
         (f"{_AROUND}[both-gauss-full]",),
     ),
     Mutant(
         "the outcome moments are released without noise",
         (
             Patch(
-                "mechanisms/gauss.py",
+                "wall/mechanism.py",
                 "    if plan.protection.outcomes_private:\n        if",
                 "    if False:\n        if",
             ),
@@ -74,7 +70,7 @@ NOISE = (
         "the diagonal of the outcome moments is released without noise",
         (
             Patch(
-                "mechanisms/gauss.py",
+                "wall/mechanism.py",
                 'noisy(outcome, grid.outcome_variance_bits, "outcome diagonal")',
                 "pass",
             ),
@@ -85,7 +81,7 @@ NOISE = (
         "sums of private outcomes, beside the constant, are released without noise",
         (
             Patch(
-                "mechanisms/gauss.py",
+                "wall/mechanism.py",
                 "if plan.intercept and not plan.protection.outcomes_private:",
                 "if plan.intercept:",
             ),
@@ -109,21 +105,25 @@ NOISE = (
         "σ is too small by √2",
         (
             Patch(
-                "noise/__init__.py", "sampler_for(variance_bits)", "sampler_for(variance_bits - 1)"
+                "wall/noise/__init__.py",
+                "sampler_for(variance_bits)",
+                "sampler_for(variance_bits - 1)",
             ),
         ),
         (_SCALES,),
     ),
     Mutant(
         "σ is 0.87 of what it should be",
-        (Patch("noise/__init__.py", "part += noise", "part += noise // 100 * 87"),),
+        (Patch("wall/noise/__init__.py", "part += noise", "part += noise // 100 * 87"),),
         (_SCALES,),
     ),
     Mutant(
         "the tail of the noise is cut off",
         (
             Patch(
-                "noise/sampler.py", "            if value is not None:\n", "            if False:\n"
+                "wall/noise/sampler.py",
+                "            if value is not None:\n",
+                "            if False:\n",
             ),
         ),
         (f"{_LAW}::test_early_tail_and_coarse_buckets_have_the_same_law[2-7]",),
@@ -134,29 +134,29 @@ NOISE = (
 REUSE = (
     Mutant(
         "a label can be drawn twice",
-        (Patch("noise/__init__.py", "    bits.claim(label)\n", ""),),
+        (Patch("wall/noise/__init__.py", "    bits.claim(label)\n", ""),),
         (f"{_GAUSS}::test_bits_cannot_serve_two_releases",),
     ),
     Mutant(
         "covariance and association share one stream",
-        (Patch("noise/bits.py", "% (chunk, len(text), text)", '% (chunk, 0, b"")'),),
+        (Patch("wall/noise/bits.py", "% (chunk, len(text), text)", '% (chunk, 0, b"")'),),
         ("tests/noise/test_api.py::TestRandomBits::test_seeds_labels_and_chunks_differ",),
     ),
     Mutant(
         "every chunk of a block has the same noise",
-        (Patch("noise/bits.py", "% (chunk, len(text), text)", "% (0, len(text), text)"),),
+        (Patch("wall/noise/bits.py", "% (chunk, len(text), text)", "% (0, len(text), text)"),),
         ("tests/noise/test_api.py::TestRandomBits::test_seeds_labels_and_chunks_differ",),
     ),
     Mutant(
         "a sample of any size is drawn from one stream",
         (
             Patch(
-                "noise/bits.py",
+                "wall/noise/bits.py",
                 "self.stream(label, next(chunks)).words(",
                 "stream.words(",
             ),
             Patch(
-                "noise/bits.py",
+                "wall/noise/bits.py",
                 "        chunks = itertools.count()",
                 "        stream = self.stream(label, 0)\n        chunks = itertools.count()",
             ),
@@ -165,19 +165,25 @@ REUSE = (
     ),
     Mutant(
         "a fork repeats the noise of its parent",
-        (Patch("noise/bits.py", "not self.reproducible and os.getpid() != self._pid", "False"),),
+        (
+            Patch(
+                "wall/noise/bits.py", "not self.reproducible and os.getpid() != self._pid", "False"
+            ),
+        ),
         ("tests/noise/test_api.py::TestRandomBits::test_fresh_key_refuses_to_work_after_a_fork",),
     ),
     Mutant(
         "the key of sealed noise is not bound to what is released",
-        (Patch("noise/bits.py", 'b"noise:" + digest', 'b"noise:"'),),
+        (Patch("wall/noise/bits.py", 'b"noise:" + digest', 'b"noise:"'),),
         ("tests/noise/test_sealed.py::test_another_secret_or_release_gives_other_noise",),
     ),
     Mutant(
         "sealed noise is bound to something that does not know the moments",
         (
             Patch(
-                "pipeline.py", "bits.bound(moments_digest(moments, plan))", 'bits.bound(b"release")'
+                "workflow/pipeline.py",
+                "bits.bound(moments_digest(moments, plan))",
+                'bits.bound(b"release")',
             ),
         ),
         ("tests/test_staging.py::test_same_rows_same_noise_and_other_rows_other_noise",),
@@ -186,7 +192,7 @@ REUSE = (
         "a resumed release draws new noise",
         (
             Patch(
-                "staging.py",
+                "workflow/resume.py",
                 "return RandomBits.sealed(secret, commit",
                 "return RandomBits.fresh() if secret else RandomBits.sealed(secret, commit",
             ),
@@ -197,7 +203,7 @@ REUSE = (
         "a charge that is resumed draws for other rows",
         (
             Patch(
-                "staging.py",
+                "workflow/resume.py",
                 'same = hmac.compare_digest(self._place.read("drawn"), mark)',
                 "same = True",
             ),
@@ -206,7 +212,7 @@ REUSE = (
     ),
     Mutant(
         "a seed does not mark the release",
-        (Patch("mechanisms/gauss.py", "reproducible=bits.reproducible", "reproducible=False"),),
+        (Patch("wall/mechanism.py", "reproducible=bits.reproducible", "reproducible=False"),),
         ("tests/test_estimators.py::test_a_seeded_release_says_that_it_is_not_for_publication",),
     ),
 )

@@ -13,7 +13,7 @@ PEOPLE = (
         "the index of a frame is ignored, and people are known by their values",
         (
             Patch(
-                "intake.py",
+                "rows/coerce.py",
                 'return {"labels": first, "id_names": index_names(left)}',
                 'return {"labels": None, "id_names": None}',
             ),
@@ -44,7 +44,7 @@ PEOPLE = (
         "somebody with several rows is charged for one",
         (
             Patch(
-                "sources/ownership.py",
+                "rows/sources/row_owners.py",
                 'if "" in rows or max(rows.values(), default=0) > most:',
                 'if "" in rows:',
             ),
@@ -55,17 +55,17 @@ PEOPLE = (
         "several rows that were declared are charged as one",
         (
             Patch(
-                "fitting.py",
+                "workflow/fit.py",
                 "rows_per_person=_rows_per_person(source, settings.rows_per_person),",
                 "rows_per_person=rows_per_person_of(source),",
             ),
             Patch(
-                "fitting.py",
+                "workflow/fit.py",
                 "check_rows_per_person(source, prepared.plan.rows_per_person)",
                 "pass",
             ),
             Patch(
-                "identity.py",
+                "rows/person_tokens.py",
                 "check_ids(ids, rows_per_person or rows_per_person_of(source))",
                 "pass",
             ),
@@ -76,7 +76,7 @@ PEOPLE = (
         "bounds of a public block are read with the private columns beside it",
         (
             Patch(
-                "sources/paired.py",
+                "rows/sources/paired.py",
                 "if isinstance(source, SplitSource) and isinstance(source.columns, TableColumns):",
                 "if False:",
             ),
@@ -85,7 +85,7 @@ PEOPLE = (
     ),
     Mutant(
         "a dry run tells whether somebody is in two files",
-        (Patch("sources/tables.py", "    if not matched:\n", "    if False:\n"),),
+        (Patch("rows/sources/tabular/tables.py", "    if not matched:\n", "    if False:\n"),),
         (f"{_DRY}::test_a_join_is_not_tried_out",),
     ),
 )

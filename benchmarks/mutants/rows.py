@@ -17,7 +17,7 @@ SENSITIVITY = (
     Mutant(
         "the covariance's sensitivity loses its √2",
         (
-            Patch("grid.py", "mu**2 / (2 + 2 * split", "mu**2 / (1 + 2 * split"),
+            Patch("privacy/grid.py", "mu**2 / (2 + 2 * split", "mu**2 / (1 + 2 * split"),
             Patch("privacy/sensitivity.py", "return 2 * p + 2 * q + 2 * s", "return p + 2 * q + s"),
             Patch(
                 "privacy/sensitivity.py",
@@ -30,7 +30,7 @@ SENSITIVITY = (
     Mutant(
         "the association's sensitivity loses its 2",
         (
-            Patch("planner.py", "q = mu**2 / 4 * (1 - 1e-11)", "q = mu**2 * (1 - 1e-11)"),
+            Patch("planning/make.py", "q = mu**2 / 4 * (1 - 1e-11)", "q = mu**2 * (1 - 1e-11)"),
             Patch("privacy/sensitivity.py", "        return 4 * q\n", "        return q\n"),
         ),
         (f"{_WORST}[both-full-extension]",),
@@ -38,8 +38,10 @@ SENSITIVITY = (
     Mutant(
         "the sensitivities are those that the paper prints",
         (
-            Patch("grid.py", "(2 + 2 * split + split**2 / 2)", "(1 + split)"),
-            Patch("grid.py", "joint_distance(grid.p, grid.q, grid.s) > ", "grid.p + grid.q > "),
+            Patch("privacy/grid.py", "(2 + 2 * split + split**2 / 2)", "(1 + split)"),
+            Patch(
+                "privacy/grid.py", "joint_distance(grid.p, grid.q, grid.s) > ", "grid.p + grid.q > "
+            ),
         ),
         (f"{_SEARCH}[both-gauss-full]",),
     ),
@@ -86,7 +88,7 @@ CLIPPING = (
         "clipping is skipped",
         (
             Patch(
-                "quantise.py",
+                "rows/quantise.py",
                 "over = np.flatnonzero(~(lengths <= limit))",
                 "over = np.flatnonzero(~np.isfinite(lengths))",
             ),
@@ -95,14 +97,16 @@ CLIPPING = (
     ),
     Mutant(
         "ranges are not cut",
-        (Patch("quantise.py", "np.clip(z, -self._edge, self._edge, out=z)", "pass"),),
+        (Patch("rows/quantise.py", "np.clip(z, -self._edge, self._edge, out=z)", "pass"),),
         ("tests/test_quantise.py::test_a_range_centres_scales_and_cuts",),
     ),
     Mutant(
         "shortened rows are rounded to nearest and not checked in integers",
         (
-            Patch("quantise.py", "rows = np.trunc(rows * shrink", "rows = np.rint(rows * shrink"),
-            Patch("quantise.py", "~(_lengths(rows) <= limit))", "_lengths(rows) < 0)"),
+            Patch(
+                "rows/quantise.py", "rows = np.trunc(rows * shrink", "rows = np.rint(rows * shrink"
+            ),
+            Patch("rows/quantise.py", "~(_lengths(rows) <= limit))", "_lengths(rows) < 0)"),
         ),
         ("tests/test_quantise.py::test_shortened_rows_are_in_the_ball_to_the_last_integer",),
     ),
@@ -110,7 +114,7 @@ CLIPPING = (
         "rows are rounded away from zero",
         (
             Patch(
-                "quantise.py",
+                "rows/quantise.py",
                 "        np.trunc(z, out=z)\n",
                 "        np.copysign(np.ceil(np.abs(z)), z, out=z)\n",
             ),
@@ -120,8 +124,10 @@ CLIPPING = (
     Mutant(
         "a compiled kernel vouches for rows of any length",
         (
-            Patch("kernels.py", "return length if length < reach**2 else np.inf", "return 0.0"),
-            Patch("kernels.py", "return length if sizes < reach else np.inf", "return 0.0"),
+            Patch(
+                "rows/kernels.py", "return length if length < reach**2 else np.inf", "return 0.0"
+            ),
+            Patch("rows/kernels.py", "return length if sizes < reach else np.inf", "return 0.0"),
         ),
         ("tests/test_kernels.py::test_types_and_layouts[bounds0-float64]",),
         needs="numba",
@@ -131,7 +137,9 @@ CLIPPING = (
         "squared norms of long rows are added up in whatever order",
         (
             Patch(
-                "quantise.py", "np.sqrt(limit / _lengths(rows))", "np.sqrt(limit / _squares(rows))"
+                "rows/quantise.py",
+                "np.sqrt(limit / _lengths(rows))",
+                "np.sqrt(limit / _squares(rows))",
             ),
         ),
         (f"{_ALONE}::test_the_last_bit_of_a_squared_norm_does_not_depend_on_other_rows",),
@@ -140,11 +148,11 @@ CLIPPING = (
         "a sum of squares decides which rows are too far out",
         (
             Patch(
-                "quantise.py",
+                "rows/quantise.py",
                 "= np.abs(rows).max(axis=1) <= _REACH",
                 "= np.isfinite(_squares(rows))",
             ),
-            Patch("quantise.py", "_REACH = 2.0**480", "_REACH = 2.0**511"),
+            Patch("rows/quantise.py", "_REACH = 2.0**480", "_REACH = 2.0**511"),
         ),
         (f"{_ALONE}::test_whether_squares_overflow_does_not_depend_on_other_rows",),
     ),
@@ -152,7 +160,7 @@ CLIPPING = (
         "one string makes strings of all cells of a list",
         (
             Patch(
-                "intake.py",
+                "rows/coerce.py",
                 "np.asarray(table, dtype=object).astype(np.float64)",
                 "np.asarray(table).astype(np.float64)",
             ),
@@ -161,7 +169,13 @@ CLIPPING = (
     ),
     Mutant(
         "the first chunk of a Dask array decides on the type of others",
-        (Patch("sources/dask.py", "DaskColumns(array=alike,", "DaskColumns(array=array,"),),
+        (
+            Patch(
+                "rows/sources/arrays/dask.py",
+                "DaskColumns(array=alike,",
+                "DaskColumns(array=array,",
+            ),
+        ),
         (
             "tests/sources/test_dask.py::test_the_type_of_one_chunk_does_not_round_the_rows_of_another",
         ),
@@ -170,9 +184,11 @@ CLIPPING = (
     Mutant(
         "a blank line in a table of one column is skipped",
         (
-            Patch("sources/text.py", "rows = lines if len(header) == 1 else", "rows ="),
             Patch(
-                "sources/text.py",
+                "rows/sources/tabular/text.py", "rows = lines if len(header) == 1 else", "rows ="
+            ),
+            Patch(
+                "rows/sources/tabular/text.py",
                 "ignore_empty_lines=len(self.header) > 1",
                 "ignore_empty_lines=True",
             ),
@@ -181,14 +197,20 @@ CLIPPING = (
     ),
     Mutant(
         "tables with skipped lines are paired by order",
-        (Patch("sources/tables.py", 'if getattr(table.store, "skips", False):', "if False:"),),
+        (
+            Patch(
+                "rows/sources/tabular/tables.py",
+                'if getattr(table.store, "skips", False):',
+                "if False:",
+            ),
+        ),
         (
             "tests/sources/test_blank_lines.py::test_skipped_lines_and_the_same_order_do_not_go_together",
         ),
     ),
     Mutant(
         "sums in float32 are taken for exact beyond its integers",
-        (Patch("signs.py", "_EXACT = 2**24", "_EXACT = 2**26"),),
+        (Patch("rows/genotype_products.py", "_EXACT = 2**24", "_EXACT = 2**26"),),
         ("tests/test_signs.py::test_sums_end_at_the_integers_of_float32",),
         needs="numba",
     ),
@@ -196,7 +218,7 @@ CLIPPING = (
         "the intercept is left out of the bound",
         (
             Patch(
-                "quantise.py",
+                "rows/quantise.py",
                 "self.radius_squared - (self.constant or 0) ** 2",
                 "self.radius_squared",
             ),
@@ -207,7 +229,7 @@ CLIPPING = (
         "outcomes are clipped to a longer norm than is paid for",
         (
             Patch(
-                "plans.py",
+                "planning/plan.py",
                 "radius_squared=self.grid.outcome_radius_squared",
                 "radius_squared=2 * self.grid.outcome_radius_squared",
             ),
@@ -216,15 +238,15 @@ CLIPPING = (
     ),
     Mutant(
         "bounds read off a private block are accepted",
-        (Patch("planner.py", "if private and bounds.from_data:", "if False:"),),
+        (Patch("planning/make.py", "if private and bounds.from_data:", "if False:"),),
         ("tests/test_estimators.py::test_bounds_read_off_a_private_block_are_refused",),
     ),
     Mutant(
         "missing bounds are read off private rows",
         (
-            Patch("fitting.py", "    if private:\n        return None\n", ""),
+            Patch("workflow/fit.py", "    if private:\n        return None\n", ""),
             Patch(
-                "fitting.py",
+                "workflow/fit.py",
                 "    return Bounds.from_public_blocks(walk)\n",
                 "    import dataclasses\n\n"
                 "    return dataclasses.replace(Bounds.from_public_blocks(walk), from_data=False)\n",
@@ -236,7 +258,7 @@ CLIPPING = (
         "GaussProj takes its radius from the private rows",
         (
             Patch(
-                "pipeline.py",
+                "workflow/pipeline.py",
                 "n=plan.n, radius=root * plan.features.norm",
                 'n=plan.n, radius=float(np.linalg.norm(_public_block(source, "features")))',
             ),

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 import primo
 from benchmarks.stress.problem import Problem
-from primo import uncertainty
-from primo.planning.forecast import predict
+from primo.forecast.forecast import predict
+from primo.released import uncertainty
 
 __all__ = ["Fit", "check_fit", "forecast"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.bounds import Bounds
+from primo.privacy.bounds import Bounds
 
 __all__ = ["SEED", "Cell", "Problem"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.stress.problem import Cell
 from benchmarks.stress.real import Real
 from benchmarks.stress.rules import centred, fixed, frequencies, from_zero, ranged
-from primo.bounds import Bounds
+from primo.privacy.bounds import Bounds
 
 __all__ = ["real_cells"]
 

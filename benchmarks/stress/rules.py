@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from primo.bounds import Bounds
+from primo.privacy.bounds import Bounds
 
 __all__ = [
     "Rule",

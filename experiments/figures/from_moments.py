@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from baselines.base import ExactMoments
 from primo.errors import InputError
-from primo.mechanisms import gauss
-from primo.mechanisms.projection import project_onto_features
-from primo.moments import Moments
-from primo.noise import RandomBits
-from primo.plans import Plan
+from primo.planning.plan import Plan
 from primo.privacy.protection import Protection
-from primo.release import Release
+from primo.released.projection import project_onto_features
+from primo.released.release import Release
+from primo.rows.moments import Moments
+from primo.wall import mechanism
+from primo.wall.noise import RandomBits
 
 __all__ = ["release_moments"]
 
 
 def release_moments(moments: ExactMoments, plan: Plan, *, bits: RandomBits) -> Release:
-    """Release exact moments, put on the plan's grid, as `primo.pipeline` would.
+    """Release exact moments, put on the plan's grid, as `primo.workflow.pipeline` would.
 
     The plan has no intercept and bounds that are norms alone, so that scaled units are the data's own.
     """
@@ -34,7 +34,7 @@ def release_moments(moments: ExactMoments, plan: Plan, *, bits: RandomBits) -> R
         raise InputError("moments are released without intercept and with norms for bounds")
     outcome = moments.outcome if plan.full_outcome_moments else moments.squares
     x, y = plan.feature_step, plan.outcome_step
-    made = gauss.release(
+    made = mechanism.release(
         Moments(
             rows=moments.n,
             covariance=_steps(moments.covariance, x * x),

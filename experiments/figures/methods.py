@@ -28,8 +28,8 @@ from experiments.figures.from_moments import release_moments
 from experiments.figures.problem import Problem
 from experiments.tuning import tuned
 from primo.errors import InputError, ReproducibleNoiseWarning
-from primo.noise import RandomBits
-from primo.planning.compare import choose_plan
+from primo.forecast.compare import choose_plan
+from primo.wall.noise import RandomBits
 
 __all__ = ["METHODS", "Fit", "Method"]
 

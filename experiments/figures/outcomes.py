@@ -17,7 +17,7 @@ from experiments.figures.models import MODELS, Linear, Shape, Signal
 from experiments.figures.problem import Problem, Truth
 from experiments.figures.real import draw_real, real_shape
 from primo.errors import InputError
-from primo.planner import FULL_OUTCOME_MOMENTS
+from primo.planning.make import FULL_OUTCOME_MOMENTS
 
 __all__ = ["HELD", "draw", "draw_problem", "real_problem"]
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.figures.grid import Unit
-from primo.atomic import whole_file
+from primo._util.atomic import whole_file
 
 __all__ = ["COLUMNS", "Score", "part_path", "read", "write"]
 

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from experiments.membership.people import People, Split
-from primo.moments import fold
-from primo.noise import RandomBits
-from primo.pipeline import make_release
-from primo.planner import make_plan
-from primo.plans import Plan
-from primo.release import Release
-from primo.sources.arrays import ArraySource
+from primo.planning.make import make_plan
+from primo.planning.plan import Plan
+from primo.released.release import Release
+from primo.rows.moments import fold
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.wall.noise import RandomBits
+from primo.workflow.pipeline import make_release
 
 __all__ = [
     "Published",

@@ -33,7 +33,7 @@ from experiments.membership.releases import (
     plan_for,
     publish,
 )
-from primo.plans import Plan
+from primo.planning.plan import Plan
 
 __all__ = [
     "FAINT",

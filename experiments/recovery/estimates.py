@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from experiments.membership.people import People
 from experiments.membership.releases import View
 from experiments.recovery.measure import frequencies
-from primo.plans import Plan
-from primo.release import Release
+from primo.planning.plan import Plan
+from primo.released.release import Release
 
 __all__ = ["CODES", "Beliefs", "Posterior", "ReleaseAttack"]
 

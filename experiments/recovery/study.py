@@ -17,9 +17,9 @@ from experiments.recovery.measure import Success
 from experiments.recovery.programs import feasible, likeliest, nearest
 from experiments.recovery.summaries import Equations, equations, summarise
 from experiments.recovery.tally import Tally
-from primo.planner import make_plan
-from primo.plans import Plan
-from primo.release import Release
+from primo.planning.make import make_plan
+from primo.planning.plan import Plan
+from primo.released.release import Release
 
 __all__ = [
     "EXPOSED",

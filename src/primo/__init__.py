@@ -5,10 +5,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from primo.api import extend
-    from primo.archive import load_release, save_release
-    from primo.bounds import Bounds
-    from primo.bundle import Bundle, read_bundle, write_bundle
     from primo.errors import (
         BoundsError,
         BudgetError,
@@ -20,18 +16,22 @@ if TYPE_CHECKING:
         ReproducibleNoiseWarning,
         WeakGuaranteeWarning,
     )
-    from primo.estimators import PrimoRegressor
-    from primo.fitted import Coefficients, coefficients
-    from primo.fitting import Account
+    from primo.forecast import PlanTable, Signal, epsilon_for, outcomes_for, plan, rows_for
     from primo.ledger import create_ledger, open_ledger
-    from primo.pipeline import with_public_features
-    from primo.planning import PlanTable, Signal, epsilon_for, outcomes_for, plan, rows_for
-    from primo.plans import Plan
+    from primo.planning.plan import Plan
+    from primo.privacy.bounds import Bounds
     from primo.privacy.budget import Budget
     from primo.privacy.protection import Protection
-    from primo.release import Release
-    from primo.sources.cohort import open_cohort
-    from primo.sources.tables import table_source
+    from primo.regressor import PrimoRegressor
+    from primo.released.bundle import Bundle, read_bundle, write_bundle
+    from primo.released.coefficients import Coefficients, coefficients
+    from primo.released.release import Release
+    from primo.released.release_file import load_release, save_release
+    from primo.rows.sources.genotypes.cohort import open_cohort
+    from primo.rows.sources.tabular.tables import table_source
+    from primo.workflow.extend import extend
+    from primo.workflow.fit import Account
+    from primo.workflow.pipeline import with_public_features
 
 __version__ = version("primo-dp")
 
@@ -77,41 +77,41 @@ __all__ = [
 #: Where the public names live. They are loaded when first used: a shell that completes `primo` must not
 #: wait for scipy.
 _HOMES = {
-    "Account": "primo.fitting",
-    "Bounds": "primo.bounds",
+    "Account": "primo.workflow.fit",
+    "Bounds": "primo.privacy.bounds",
     "BoundsError": "primo.errors",
     "Budget": "primo.privacy.budget",
     "BudgetError": "primo.errors",
-    "Bundle": "primo.bundle",
-    "Coefficients": "primo.fitted",
+    "Bundle": "primo.released.bundle",
+    "Coefficients": "primo.released.coefficients",
     "InputError": "primo.errors",
     "LedgerError": "primo.errors",
     "NotNumericError": "primo.errors",
-    "Plan": "primo.plans",
-    "PlanTable": "primo.planning",
+    "Plan": "primo.planning.plan",
+    "PlanTable": "primo.forecast",
     "PrimoError": "primo.errors",
-    "PrimoRegressor": "primo.estimators",
+    "PrimoRegressor": "primo.regressor",
     "PrivacyError": "primo.errors",
     "Protection": "primo.privacy.protection",
-    "Release": "primo.release",
+    "Release": "primo.released.release",
     "ReproducibleNoiseWarning": "primo.errors",
-    "Signal": "primo.planning",
+    "Signal": "primo.forecast",
     "WeakGuaranteeWarning": "primo.errors",
-    "coefficients": "primo.fitted",
+    "coefficients": "primo.released.coefficients",
     "create_ledger": "primo.ledger",
-    "epsilon_for": "primo.planning",
-    "extend": "primo.api",
-    "load_release": "primo.archive",
-    "open_cohort": "primo.sources.cohort",
+    "epsilon_for": "primo.forecast",
+    "extend": "primo.workflow.extend",
+    "load_release": "primo.released.release_file",
+    "open_cohort": "primo.rows.sources.genotypes.cohort",
     "open_ledger": "primo.ledger",
-    "outcomes_for": "primo.planning",
-    "plan": "primo.planning",
-    "read_bundle": "primo.bundle",
-    "rows_for": "primo.planning",
-    "save_release": "primo.archive",
-    "table_source": "primo.sources.tables",
-    "with_public_features": "primo.pipeline",
-    "write_bundle": "primo.bundle",
+    "outcomes_for": "primo.forecast",
+    "plan": "primo.forecast",
+    "read_bundle": "primo.released.bundle",
+    "rows_for": "primo.forecast",
+    "save_release": "primo.released.release_file",
+    "table_source": "primo.rows.sources.tabular.tables",
+    "with_public_features": "primo.workflow.pipeline",
+    "write_bundle": "primo.released.bundle",
 }
 
 

@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
-from primo.bounds import Bounds
-from primo.mechanisms import gauss
-from primo.moments import fold
-from primo.noise import RandomBits
-from primo.planner import make_plan
-from primo.sources.arrays import ArraySource
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.rows.moments import fold
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.wall import mechanism
+from primo.wall.noise import RandomBits
 
 ULP = 2.0**-53  # step of a uniform float64 draw
 
@@ -60,7 +60,7 @@ class TestPorousNoise:
         """
         for exact in (0, 1):
             values = np.full(400_000, exact, dtype=np.int64)
-            gauss.add_noise(values, variance_bits=4, bits=RandomBits.seeded(exact), label="a")
+            mechanism.add_noise(values, variance_bits=4, bits=RandomBits.seeded(exact), label="a")
             assert np.isin(np.arange(-12, 14), values).all()
 
 
@@ -91,7 +91,7 @@ class TestPrecision:
         step = plan.feature_step * plan.outcome_step
         found = []
         for seed in seeds:
-            released = gauss.release(
+            released = mechanism.release(
                 moments,
                 plan,
                 feature_names=source.feature_names,

@@ -8,8 +8,8 @@ import pytest
 from primo.audit.attack import GaussAttack, attack_on
 from primo.audit.game import new_bits_from
 from primo.audit.settings import Setting
-from primo.noise import RandomBits
-from primo.pipeline import make_release
+from primo.wall.noise import RandomBits
+from primo.workflow.pipeline import make_release
 
 SETTINGS = {
     setting.name: setting

@@ -9,15 +9,15 @@ from functools import cache
 import numpy as np
 import pytest
 
-from primo.bounds import Bounds
-from primo.fitting import Engine, Settings, prepare, release_rows
-from primo.noise import RandomBits
-from primo.sources.arrays import ArraySource
-from primo.sources.cohort import open_cohort
-from primo.sources.npy import open_npy
-from primo.sources.paired import PairedSource
-from primo.sources.tables import table_source
-from primo.sources.zarr import open_zarr
+from primo.privacy.bounds import Bounds
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.rows.sources.arrays.npy import open_npy
+from primo.rows.sources.arrays.zarr import open_zarr
+from primo.rows.sources.genotypes.cohort import open_cohort
+from primo.rows.sources.paired import PairedSource
+from primo.rows.sources.tabular.tables import table_source
+from primo.wall.noise import RandomBits
+from primo.workflow.fit import Engine, Settings, prepare, release_rows
 
 PEOPLE, VARIANTS, OUTCOMES = 6, 3, 2
 RANGES = {"allele": (0, 1), "age": (20.0, 70.0)}

@@ -5,14 +5,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from primo.bounds import Bounds
 from primo.errors import BudgetError, LedgerError
-from primo.fitting import Account, Settings, prepare, prepare_extension, release_rows
 from primo.ledger import create_ledger
-from primo.noise import RandomBits
 from primo.privacy.accounting import epsilon_spent, fits
+from primo.privacy.bounds import Bounds
 from primo.privacy.budget import Budget
-from primo.sources.base import Block
+from primo.rows.sources.base import Block
+from primo.wall.noise import RandomBits
+from primo.workflow.fit import Account, Settings, prepare, prepare_extension, release_rows
 
 LIMIT = Budget(epsilon=20, delta=1e-5)
 
@@ -20,7 +20,7 @@ LIMIT = Budget(epsilon=20, delta=1e-5)
 @pytest.fixture(autouse=True)
 def _vouched(monkeypatch):
     """What is extended here is no bundle; that a ledger insists on one is tested elsewhere."""
-    monkeypatch.setattr("primo.fitting.check_known", lambda *_: None)
+    monkeypatch.setattr("primo.workflow.fit.check_known", lambda *_: None)
 
 
 def account_in(folder, limit=LIMIT, *, by_values=True):

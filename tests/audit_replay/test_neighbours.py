@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from primo.errors import BoundsError
-from primo.fitting import prepare
-from primo.noise import RandomBits
 from primo.privacy.calibration import lattice_margin
-from primo.sealing import plan_digest
+from primo.wall.noise import RandomBits
+from primo.wall.sealing import plan_digest
+from primo.workflow.fit import prepare
 
 
 def test_a_search_finds_neighbours_mu_apart_and_none_further(replay, ways, way):

@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from primo import cluster
-from primo.fitting import Engine
+from primo.rows import cluster
+from primo.workflow.fit import Engine
 
 every_protection = pytest.mark.parametrize("protection", ["both", "features", "outcomes"])
 

@@ -11,10 +11,10 @@ from itertools import product
 import numpy as np
 from scipy.optimize import minimize
 
-from primo.bounds import Bounds
-from primo.fitting import Engine, Settings, prepare, prepare_extension, release_rows
-from primo.noise import RandomBits
-from primo.sources.arrays import ArraySource
+from primo.privacy.bounds import Bounds
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.wall.noise import RandomBits
+from primo.workflow.fit import Engine, Settings, prepare, prepare_extension, release_rows
 
 N, D, L = 5, 2, 2
 X_NORM, Y_NORM = 4.0, 3.0

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from primo.bounds import Bounds
-from primo.noise import RandomBits
-from primo.pipeline import make_release
-from primo.planner import make_plan
-from primo.sources.arrays import ArraySource
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.rows.sources.arrays.memory import ArraySource
 from primo.variants import Variants
+from primo.wall.noise import RandomBits
+from primo.workflow.pipeline import make_release
 
 N, D, L = 400, 5, 3
 

@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import primo
-from primo import uncertainty
-from primo.bundle import SCHEMA_FILE, read_bundle, tables, write_bundle
-from primo.bundle import write as write_module
-from primo.bundle.check import check
-from primo.uncertainty import intervals
-from primo.writers import escaped, open_table, unescaped
+from primo._util.writers import escaped, open_table, unescaped
+from primo.released import uncertainty
+from primo.released.bundle import SCHEMA_FILE, read_bundle, tables, write_bundle
+from primo.released.bundle import write as write_module
+from primo.released.bundle.check import check
+from primo.released.uncertainty import intervals
 
 DAY = datetime.date(2026, 11, 15)
 KINDS = ("bundle", "bundle.zip")
@@ -417,7 +417,7 @@ class TestWhereItCannotBeWritten:
         release = make(l=200)
         primo.save_release(release, tmp_path / "r.npz")
         code = (
-            "import primo, sys; from primo.bundle import write_bundle\n"
+            "import primo, sys; from primo.released.bundle import write_bundle\n"
             "import resource\n"
             "release = primo.load_release(sys.argv[1])\n"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"

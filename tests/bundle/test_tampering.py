@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import primo
-from primo.bundle import read_bundle, write_bundle
+from primo.released.bundle import read_bundle, write_bundle
 
 
 @pytest.fixture

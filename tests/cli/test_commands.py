@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from primo.bundle import read_bundle
 from primo.cli import main
+from primo.released.bundle import read_bundle
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,7 +114,7 @@ def test_predict_agrees_with_the_coefficients(release, primo, kind):
     else:
         lines = Path("predicted.tsv").read_text().splitlines()
         found = np.array([line.split("\t")[1:] for line in lines[1:]], dtype=float)
-    from primo.sources.cohort import open_feature_columns
+    from primo.rows.sources.genotypes.cohort import open_feature_columns
 
     columns = open_feature_columns(bfile="cohort", covar=["ages.tsv"])
     features = np.vstack(list(columns.blocks(range(columns.n), 1000)))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from primo.sources import parquet, storage, text
+from primo.rows.sources.tabular import parquet, storage, text
 
 COST = "--epsilon 2 --delta 1e-6"
 
@@ -149,7 +149,7 @@ def test_several_rows_of_a_person_are_declared(here, primo, primo_json):
     _, err = primo(f"{line} --rows-per-person 2 --out r")
     assert "a person owns up to 2 rows" in err
     (spent,) = primo_json("ledger show books.ledger")["datasets"]
-    from primo.bundle import read_bundle
+    from primo.released.bundle import read_bundle
 
     plan = read_bundle(Path("r")).release.plan
     assert spent["spent"]["mu"] == 2 * plan.mu

@@ -193,7 +193,7 @@ def test_a_disk_that_is_full_from_the_start(folder, primo, fit_line, monkeypatch
 def test_a_disk_that_fills_up_loses_nothing(folder, primo, fit_line, monkeypatch):
     primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
     with monkeypatch.context() as patch:
-        patch.setattr("primo.staging.write_bundle", full)
+        patch.setattr("primo.workflow.resume.write_bundle", full)
         _, err = primo(f"{fit_line} --ledger books.ledger --out release", code=1)
     assert "No space left" in err
     assert "--resume" in err
@@ -203,7 +203,7 @@ def test_a_disk_that_fills_up_loses_nothing(folder, primo, fit_line, monkeypatch
 
 
 def test_a_foreign_exception_keeps_its_message_to_itself(folder, primo, fit_line, monkeypatch):
-    from primo.sources import paired
+    from primo.rows.sources import paired
 
     def broken(*_):
         raise RuntimeError(f"row of {SECRET}")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import primo as library
-from primo.bundle import read_bundle, write_bundle
-from primo.fitting import Account
 from primo.ledger import open_ledger
+from primo.released.bundle import read_bundle, write_bundle
+from primo.workflow.fit import Account
 
 LINE = "extend --bfile cohort --pheno later.tsv --covar ages.tsv --epsilon 1 --delta 1e-8"
 BOUNDS = "--bounds bounds.toml"

@@ -13,8 +13,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from primo.bundle import read_bundle
 from primo.ledger import open_ledger
+from primo.released.bundle import read_bundle
 
 
 def test_a_plink_file_becomes_a_release(folder, primo, fit_line):
@@ -36,7 +36,7 @@ def test_a_zip_file(folder, primo, fit_line):
 
 
 def test_a_dry_run_reads_no_row_and_charges_nothing(folder, primo, fit_line, monkeypatch):
-    from primo.sources import paired
+    from primo.rows.sources import paired
 
     def forbidden(*_):
         raise AssertionError("a row was read")
@@ -159,7 +159,7 @@ def test_a_local_cluster_gives_a_release(folder, primo, fit_line):
 WAITING = """
 import sys, time
 from primo.cli import main
-import primo.sources.paired as paired
+import primo.rows.sources.paired as paired
 blocks = paired.PairedSource.blocks
 def slow(self, rows):
     for block in blocks(self, rows):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from primo.sources.dask import DaskColumns, dask_source
-from primo.sources.npy import open_npy
-from primo.sources.zarr import open_vcf_zarr, open_zarr
+from primo.rows.sources.arrays.dask import DaskColumns, dask_source
+from primo.rows.sources.arrays.npy import open_npy
+from primo.rows.sources.arrays.zarr import open_vcf_zarr, open_zarr
 
 
 def numbers(dtype=np.float64, shape=(53, 4)):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from primo.sources.arrays import ArraySource
+from primo.rows.sources.arrays.memory import ArraySource
 
 
 def two_arrays(folder):

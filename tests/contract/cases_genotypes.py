@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from primo.sources.cohort import open_cohort, open_feature_columns
-from primo.sources.pgen import open_pgen
-from primo.sources.plink import open_bed
-from primo.sources.vcf import open_vcf
+from primo.rows.sources.genotypes.cohort import open_cohort, open_feature_columns
+from primo.rows.sources.genotypes.pgen import open_pgen
+from primo.rows.sources.genotypes.plink import open_bed
+from primo.rows.sources.genotypes.vcf import open_vcf
 
 PEOPLE, VARIANTS = 43, 11
 

@@ -5,8 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
-from primo.sources import text
-from primo.sources.tables import open_table, table_source
+from primo.rows.sources.tabular import text
+from primo.rows.sources.tabular.tables import open_table, table_source
 
 N = 53
 NAMES = ("a", "b", "c", "d e")

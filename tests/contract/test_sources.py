@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from primo.bounds import Bounds
-from primo.moments import fold
-from primo.planner import make_plan
-from primo.sources.arrays import ArraySource
-from primo.sources.paired import Beside, PairedSource, SplitSource
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.rows.moments import fold
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.rows.sources.paired import Beside, PairedSource, SplitSource
 
 
 def _registered(kind):

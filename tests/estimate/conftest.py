@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from primo.estimate import NoisyMoments
+from primo.released.estimate import NoisyMoments
 
 MakeMoments = Callable[..., tuple[NoisyMoments, np.ndarray, np.ndarray]]
 

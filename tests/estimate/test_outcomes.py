@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from primo.estimate.outcomes import alike, group_outcomes
+from primo.released.estimate.outcomes import alike, group_outcomes
 
 
 def test_rotation_is_undone_and_energy_is_kept(make_moments):

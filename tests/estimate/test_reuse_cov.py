@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from primo.errors import InputError
-from primo.estimate import estimate
-from primo.estimate.reuse_cov import (
+from primo.released.estimate import estimate
+from primo.released.estimate.reuse_cov import (
     SOLVERS,
     adassp_lambda,
     gauss_error,
@@ -17,7 +17,7 @@ from primo.estimate.reuse_cov import (
     reuse_cov,
     theorem_lambda,
 )
-from primo.mechanisms.projection import project_onto_features
+from primo.released.projection import project_onto_features
 
 
 def symmetric(rng, d):

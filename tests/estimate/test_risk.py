@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from primo.estimate.risk import FilterRisk, Replicas, _hats, simulate
-from primo.estimate.spectrum import denoised_spectrum, expected_spectrum, symmetric_noise
+from primo.released.estimate.risk import FilterRisk, Replicas, _hats, simulate
+from primo.released.estimate.spectrum import denoised_spectrum, expected_spectrum, symmetric_noise
 
 
 def test_symmetric_noise_has_the_stated_law():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from primo.errors import InputError
-from primo.estimate.rowspace import RowSpace, column_blocks, row_space
+from primo.released.row_space import RowSpace, column_blocks, row_space
 
 
 def space_of(X, block=7) -> RowSpace:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from primo.errors import InputError
-from primo.estimate import ESTIMATORS, NoisyMoments, estimate
+from primo.released.estimate import ESTIMATORS, NoisyMoments, estimate
 
 SIMULATED = ("auto", "one-sided", "two-sided")
 

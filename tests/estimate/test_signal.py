@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from primo.estimate.outcomes import OutcomeGroups
-from primo.estimate.risk import Replicas
-from primo.estimate.signal import GAMMAS, SignalModel
+from primo.released.estimate.outcomes import OutcomeGroups
+from primo.released.estimate.risk import Replicas
+from primo.released.estimate.signal import GAMMAS, SignalModel
 
 TRUTH = np.geomspace(1, 300, 12)
 

@@ -7,10 +7,10 @@ import primo
 from baselines.base import ExactMoments
 from experiments.figures.from_moments import release_moments
 from primo.errors import InputError
-from primo.noise import RandomBits
-from primo.pipeline import make_release
-from primo.planner import make_plan
-from primo.sources.arrays import ArraySource
+from primo.planning.make import make_plan
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.wall.noise import RandomBits
+from primo.workflow.pipeline import make_release
 
 N, D, L = 400, 3, 4
 

@@ -14,15 +14,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from primo.bundle import read_bundle
 from primo.ledger import open_ledger
+from primo.released.bundle import read_bundle
 
 ZYGOTE = """
 import json, os, signal, sys, time
 from primo.cli import main
 for name in main.list_commands(None):
     main.get_command(None, name)
-import primo.bundle, primo.fitting, primo.ledger, primo.publishing, primo.sources.tables
+import primo.released.bundle, primo.workflow.fit, primo.ledger, primo.workflow.publish
+import primo.rows.sources.tabular.tables
 import pyarrow.csv, pyarrow.parquet, pyarrow.compute, scipy.special, sqlite3
 for line in sys.stdin:
     job = json.loads(line)

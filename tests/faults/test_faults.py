@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from primo.bundle import read_bundle
 from primo.ledger import open_ledger
+from primo.released.bundle import read_bundle
 
 THOROUGH = os.environ.get("PRIMO_FUZZ") == "thorough"
 KILLS = 200 if THOROUGH else 6
@@ -56,12 +56,12 @@ setattr(owner, attribute, stopped)
 """
 KILL = "os.kill(os.getpid(), signal.SIGKILL)"
 STEPS = [
-    ("primo.fitting", "Account.pay"),
-    ("primo.fitting", "make_release"),
-    ("primo.staging", "write_bundle"),
-    ("primo.bundle.write", "publish"),
+    ("primo.workflow.fit", "Account.pay"),
+    ("primo.workflow.fit", "make_release"),
+    ("primo.workflow.resume", "write_bundle"),
+    ("primo.released.bundle.write", "publish"),
     ("primo.ledger", "Ledger.finish"),
-    ("primo.staging", "_remove"),
+    ("primo.workflow.resume", "_remove"),
 ]
 
 
@@ -126,7 +126,8 @@ LOSE = "os.seteuid(65534)" if os.geteuid() == 0 else "os.chmod('out', 0o500)"
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [("primo.fitting", "Account.pay"), ("primo.fitting", "make_release")]
+    ("module", "name"),
+    [("primo.workflow.fit", "Account.pay"), ("primo.workflow.fit", "make_release")],
 )
 def test_permission_lost_between_charge_and_write(program, module, name):
     program.folder.chmod(0o700)
@@ -142,7 +143,7 @@ def test_permission_lost_between_charge_and_write(program, module, name):
 
 def test_a_folder_that_goes_away(program):
     gone = "os.rename('out', 'away')"
-    hook = STEP.format(module="primo.fitting", name="make_release", before="pass", after=gone)
+    hook = STEP.format(module="primo.workflow.fit", name="make_release", before="pass", after=gone)
     assert program.fit(hook=hook)[0] in (1, 2), program.said
     (program.folder / "away").rename(program.folder / "out")
     program.finish()
@@ -162,7 +163,7 @@ book.datetime = Clock
 @pytest.mark.parametrize("years", [(2090, 1990), (1990, 2090)])
 def test_a_clock_that_jumps(program, years):
     first, second = (CLOCK.format(year=year) for year in years)
-    stop = STEP.format(module="primo.fitting", name="make_release", before=KILL, after="pass")
+    stop = STEP.format(module="primo.workflow.fit", name="make_release", before=KILL, after="pass")
     assert program.fit(hook=first + stop)[0] == -9, program.said
     assert program.resume(hook=second)[0] == 0, program.said
     program.check()
@@ -176,7 +177,7 @@ def test_a_clock_that_jumps(program, years):
 
 def test_resumed_without_its_ledger(program):
     """A run that was killed before it was charged is charged to the ledger it was begun with."""
-    stop = STEP.format(module="primo.fitting", name="Account.pay", before=KILL, after="pass")
+    stop = STEP.format(module="primo.workflow.fit", name="Account.pay", before=KILL, after="pass")
     assert program.fit(hook=stop)[0] == -9
     program.run("fit --resume --out out/release")
     program.finish()
@@ -185,7 +186,9 @@ def test_resumed_without_its_ledger(program):
 
 def test_resumed_with_another_treatment_of_missing_values(program):
     """Whatever is finished, it has the numbers that were drawn: other ones are refused."""
-    stop = STEP.format(module="primo.bundle.write", name="publish", before=KILL, after="pass")
+    stop = STEP.format(
+        module="primo.released.bundle.write", name="publish", before=KILL, after="pass"
+    )
     assert program.fit(hook=stop)[0] == -9
     staged = program.staged()
     assert staged
@@ -219,7 +222,7 @@ def team(server, make_program, tmp_path, monkeypatch):
 def paused(name, place):
     """A hook that lets the parent do something before or after a step."""
     does = {"before": "pass", "after": "pass", place: f"exec({WAIT!r})"}
-    return STEP.format(module="primo.fitting", name=name, **does)
+    return STEP.format(module="primo.workflow.fit", name=name, **does)
 
 
 @pytest.mark.parametrize("place", ["before", "after"])

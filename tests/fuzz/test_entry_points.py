@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import primo
-from primo.bounds import Bounds
 from primo.cli import main
+from primo.privacy.bounds import Bounds
 
 PROFILE = settings(settings.get_profile("fuzz"))
 SENTINEL = "SENTINEL-PERSON-77"

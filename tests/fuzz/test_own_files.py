@@ -15,22 +15,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import primo
-from primo.bounds import Bounds
-from primo.bounds_file import block_bounds, read_bounds_file
-from primo.bundle import read_bundle, write_bundle
 from primo.cli import main
-from primo.identity import sketch
 from primo.ledger import create_ledger, open_ledger, verify_export
+from primo.planning.bounds_file import block_bounds, read_bounds_file
 from primo.privacy.accounting import Cost
+from primo.privacy.bounds import Bounds
 from primo.privacy.budget import Budget
-from primo.sources.arrays import ArraySource
-from primo.sources.choose import read_list
-from primo.sources.frequencies import read_frequencies
-from primo.sources.npy import open_npy
-from primo.sources.people import read_fam, read_list_of_people, read_psam
-from primo.sources.variant_lists import read_variant_list
-from primo.staging import Staging, partial_of
+from primo.released.bundle import read_bundle, write_bundle
+from primo.rows.person_tokens import sketch
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.rows.sources.arrays.npy import open_npy
+from primo.rows.sources.genotypes.frequencies import read_frequencies
+from primo.rows.sources.genotypes.people import read_fam, read_list_of_people, read_psam
+from primo.rows.sources.genotypes.variant_lists import read_variant_list
+from primo.rows.sources.select import read_list
 from primo.variants import Variants
+from primo.workflow.resume import Staging, partial_of
 
 PROFILE = settings(settings.get_profile("fuzz"))
 

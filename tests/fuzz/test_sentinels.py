@@ -23,17 +23,17 @@ import pytest
 from click.testing import CliRunner
 
 import primo
-from primo.bounds import Bounds
 from primo.cli import main
-from primo.fitting import Settings, prepare, release_rows
-from primo.identity import sketch
 from primo.ledger import create_ledger
-from primo.noise import RandomBits
+from primo.privacy.bounds import Bounds
 from primo.privacy.budget import Budget
-from primo.sources.cohort import open_cohort
-from primo.sources.npy import open_npy
-from primo.sources.tables import open_table, table_source
-from primo.sources.zarr import open_zarr
+from primo.rows.person_tokens import sketch
+from primo.rows.sources.arrays.npy import open_npy
+from primo.rows.sources.arrays.zarr import open_zarr
+from primo.rows.sources.genotypes.cohort import open_cohort
+from primo.rows.sources.tabular.tables import open_table, table_source
+from primo.wall.noise import RandomBits
+from primo.workflow.fit import Settings, prepare, release_rows
 
 WHO = "SENTINEL-PERSON-77"
 SENTINELS = (WHO, "SENTINEL", "7654.321", "7654", "SENTI")
@@ -391,7 +391,7 @@ class Breaking:
         raise self.error
 
     def blocks(self, rows):
-        from primo.sources.base import Block
+        from primo.rows.sources.base import Block
 
         yield Block(features=values()[:20, :2], outcomes=values()[:20, 2:])
         raise self.error
@@ -422,13 +422,13 @@ def command(line, folder, script="", **environment):
 
 
 INTERRUPT = """
-import primo.moments as m
+import primo.rows.moments as m
 def fold(*a, **k): raise KeyboardInterrupt
-import primo.pipeline as p
+import primo.workflow.pipeline as p
 p.fold = fold
 """
 FOREIGN = """
-import primo.pipeline as p
+import primo.workflow.pipeline as p
 def fold(source, *a, **k):
     raise RuntimeError(next(iter(source.blocks(40))).features.tolist(), source.ids().tolist())
 p.fold = fold

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import primo.identity
+import primo.rows.person_tokens
 from primo.ledger import create_ledger
 from primo.privacy.budget import Budget
 
@@ -120,7 +120,7 @@ class Cohort:
         return self._ids
 
     def blocks(self, rows):
-        from primo.sources.base import Block
+        from primo.rows.sources.base import Block
 
         for start in range(0, self.n, rows):
             part = self.features[start : start + rows]
@@ -130,4 +130,4 @@ class Cohort:
 @pytest.fixture
 def people(ledger):
     """Return a function from ids to a sketch under the key of the ledger."""
-    return lambda ids: primo.identity.sketch(Cohort(ids=list(ids)), ledger.key)
+    return lambda ids: primo.rows.person_tokens.sketch(Cohort(ids=list(ids)), ledger.key)

@@ -5,14 +5,14 @@ import json
 import numpy as np
 import pytest
 
-import primo.identity
+import primo.rows.person_tokens
 from primo.errors import InputError
 from primo.ledger import create_ledger, open_ledger
 from primo.ledger.chain import to_line
 from primo.ledger.naming import Naming
 from primo.privacy.accounting import Cost
 from primo.privacy.budget import Budget
-from primo.sources.arrays import ArraySource
+from primo.rows.sources.arrays.memory import ArraySource
 
 LIMIT = Budget(epsilon=5, delta=1e-6)
 
@@ -31,7 +31,7 @@ def rows(names=("IID",), count=4):
 
 
 def charge(ledger, source, release_id, **how):
-    people = primo.identity.sketch(source, ledger.key, **how)
+    people = primo.rows.person_tokens.sketch(source, ledger.key, **how)
     return ledger.charge(people, Cost(mu=0.1), release_id=release_id, purpose="p")
 
 
@@ -44,7 +44,7 @@ def test_a_pinned_column_and_no_other(place, other):
         charge(ledger, rows(other), "r2")
     assert "Nothing was charged" in str(caught.value)
     assert "set_index('IID')" in str(caught.value)
-    people = primo.identity.sketch(rows(other), ledger.key)
+    people = primo.rows.person_tokens.sketch(rows(other), ledger.key)
     with pytest.raises(InputError, match="IID"):
         ledger.note(Cost(mu=0.1), purpose="p", dataset=people)
     assert open_ledger(place, expected_head=head).head == head

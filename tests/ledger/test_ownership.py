@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import primo.identity
+import primo.rows.person_tokens
 from primo.cli import main
 from primo.errors import PrivacyError
 from primo.ledger import create_ledger, open_ledger
@@ -44,7 +44,7 @@ def key(path):
 def charge(path):
     ledger = open_ledger(path)
     people = SimpleNamespace(n=3, ids=lambda: np.array(["a", "b", "c"]), id_names=("IID",))
-    sketch = primo.identity.sketch(people, ledger.key)
+    sketch = primo.rows.person_tokens.sketch(people, ledger.key)
     return ledger.charge(sketch, Cost(mu=0.1), release_id="r", purpose="p")
 
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import primo.identity
+import primo.rows.person_tokens
 from primo.errors import InputError, LedgerError, PrimoError
 from primo.ledger import create_ledger, open_ledger, sqlite
 from primo.ledger.chain import line_hash, to_line
@@ -45,7 +45,7 @@ def ledger(path):
 
 def sketch(ledger, ids=IDS):
     source = SimpleNamespace(n=len(ids), ids=lambda: np.array(ids), id_names=("IID",))
-    return primo.identity.sketch(source, ledger.key)
+    return primo.rows.person_tokens.sketch(source, ledger.key)
 
 
 def tamper(path, *statements):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from primo.bounds import Bounds
 from primo.errors import InputError, PrivacyError
-from primo.mechanisms import gauss
-from primo.moments import fold
-from primo.noise import RandomBits
-from primo.planner import make_plan
-from primo.sources.arrays import ArraySource
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.rows.moments import fold
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.wall import mechanism
+from primo.wall.noise import RandomBits
 
 D, L, N = 12, 9, 40
 NAMES = {
@@ -48,7 +48,7 @@ def residuals(count, **changes):
     )
     found = []
     for seed in range(count):
-        made = gauss.release(moments, plan, bits=RandomBits.seeded(seed), **NAMES)
+        made = mechanism.release(moments, plan, bits=RandomBits.seeded(seed), **NAMES)
         found.append(
             [
                 made.covariance - exact[0],
@@ -132,22 +132,22 @@ def test_sums_of_public_outcomes_need_no_noise():
 def test_bits_cannot_serve_two_releases():
     moments, plan = setting()
     bits = RandomBits.fresh()
-    gauss.release(moments, plan, bits=bits, **NAMES)
+    mechanism.release(moments, plan, bits=bits, **NAMES)
     with pytest.raises(PrivacyError, match="already drawn"):
-        gauss.release(moments, plan, bits=bits, **NAMES)
+        mechanism.release(moments, plan, bits=bits, **NAMES)
 
 
 def test_moments_of_another_plan_are_refused():
     moments, plan = setting()
     other = dataclasses.replace(plan, n=N + 1)
     with pytest.raises(InputError, match="do not belong"):
-        gauss.release(moments, other, bits=RandomBits.fresh(), **NAMES)
+        mechanism.release(moments, other, bits=RandomBits.fresh(), **NAMES)
 
 
 def test_the_private_moments_are_left_untouched():
     moments, plan = setting()
     before = [a.copy() for a in (moments.covariance, moments.association, moments.outcome)]
-    gauss.release(moments, plan, bits=RandomBits.fresh(), **NAMES)
+    mechanism.release(moments, plan, bits=RandomBits.fresh(), **NAMES)
     after = (moments.covariance, moments.association, moments.outcome)
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
 
@@ -159,7 +159,9 @@ def test_neighbours_under_the_same_noise_differ_only_by_the_moments():
         ArraySource(features=np.full((N, D), 1e6), outcomes=np.full((N, L), -1e6), **NAMES),
         plan,
     )
-    a, b = (gauss.release(m, plan, bits=RandomBits.seeded(1), **NAMES) for m in (moments, changed))
+    a, b = (
+        mechanism.release(m, plan, bits=RandomBits.seeded(1), **NAMES) for m in (moments, changed)
+    )
     assert a.statement() == b.statement()
     difference = (b.association - a.association) / (plan.feature_step * plan.outcome_step)
     np.testing.assert_allclose(difference, changed.association - moments.association, rtol=1e-6)
@@ -170,7 +172,9 @@ def test_opendp_backend_gives_the_same_scale():
     moments, plan = setting()
     exact = moments.association * plan.feature_step * plan.outcome_step
     noise = [
-        gauss.release(moments, plan, bits=RandomBits.fresh(), backend="opendp", **NAMES).association
+        mechanism.release(
+            moments, plan, bits=RandomBits.fresh(), backend="opendp", **NAMES
+        ).association
         - exact
         for _ in range(8)
     ]

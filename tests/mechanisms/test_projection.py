@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from primo.errors import InputError
-from primo.estimate.rowspace import column_blocks
-from primo.mechanisms.projection import project_onto_features, project_onto_outcomes
+from primo.released.projection import project_onto_features, project_onto_outcomes
+from primo.released.row_space import column_blocks
 
 SHAPES = [(5, 3, 2), (3, 4, 6), (4, 4, 4), (6, 2, 9), (1, 2, 3), (9, 1, 1)]  # n, d, l
 

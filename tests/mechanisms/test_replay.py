@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import primo
-from primo.bounds import Bounds
-from primo.noise import RandomBits
-from primo.pipeline import make_release
-from primo.planner import extension_plan, make_plan
+from primo.planning.make import extension_plan, make_plan
+from primo.privacy.bounds import Bounds
 from primo.privacy.protection import Protection
-from primo.sources.arrays import ArraySource
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.wall.noise import RandomBits
+from primo.workflow.pipeline import make_release
 
 N, D, L = 40, 30, 3
 SAMPLED = 12

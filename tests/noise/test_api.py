@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from primo.errors import InputError, PrivacyError
-from primo.noise import CHUNK, RandomBits, add_noise, discrete_gaussian
+from primo.wall.noise import CHUNK, RandomBits, add_noise, discrete_gaussian
 
 PINNED_4 = [-2, 0, -30, 8, 19, 27]
 PINNED_40 = [-84754692140, -2880752375, -2038507620645, 824889441459]

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from primo.noise import CHUNK, RandomBits, discrete_gaussian
-from primo.noise.sampler import (
+from primo.wall.noise import CHUNK, RandomBits, discrete_gaussian
+from primo.wall.noise.sampler import (
     Sampler,
     Scratch,
     _alias,

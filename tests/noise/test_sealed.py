@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from primo.errors import InputError, PrivacyError
-from primo.noise import RandomBits, discrete_gaussian
+from primo.wall.noise import RandomBits, discrete_gaussian
 
 SECRET = bytes(range(32))
 

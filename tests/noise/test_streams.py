@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from primo.errors import PrivacyError
-from primo.noise import CHUNK, RandomBits, discrete_gaussian
-from primo.noise.bits import BLOCKS, Stream
+from primo.wall.noise import CHUNK, RandomBits, discrete_gaussian
+from primo.wall.noise.bits import BLOCKS, Stream
 
 FIRST_DRAWS = """
-from primo.noise import RandomBits, discrete_gaussian
+from primo.wall.noise import RandomBits, discrete_gaussian
 print(*discrete_gaussian(4, variance_bits=100, bits=RandomBits.fresh(), label="a"))
 """
 
@@ -155,7 +155,7 @@ def test_dask_workers_make_keys_of_their_own_and_take_none():
     pytest.importorskip("distributed")
     cloudpickle = pytest.importorskip("cloudpickle")
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    from primo.cluster import open_client
+    from primo.rows.cluster import open_client
 
     def work(_):
         return os.getpid(), *draw(RandomBits.fresh())

@@ -6,15 +6,15 @@ import json
 import pytest
 
 import primo
-from primo.bounds import Bounds
 from primo.errors import InputError
-from primo.planner import make_plan
-from primo.planning import compare as planning
-from primo.planning import inverse
-from primo.planning.assumptions import Signal
-from primo.planning.compare import choose_plan, plan, recommend_association, recommend_estimator
-from primo.planning.inverse import epsilon_for, outcomes_for, rows_for
-from primo.planning.table import MATTERS
+from primo.forecast import compare as planning
+from primo.forecast import inverse
+from primo.forecast.assumptions import Signal
+from primo.forecast.compare import choose_plan, plan, recommend_association, recommend_estimator
+from primo.forecast.inverse import epsilon_for, outcomes_for, rows_for
+from primo.forecast.table import MATTERS
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
 from primo.privacy.protection import Protection
 
 PUBLIC = {"n": 5000, "d": 10, "l": 120, "epsilon": 3.0}

@@ -7,15 +7,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-import primo.planning.forecast as module
-from primo.bounds import Bounds
+import primo.forecast.forecast as module
 from primo.errors import InputError
-from primo.mechanisms.projection import project_onto_features
-from primo.planner import make_plan
-from primo.planning.assumptions import Signal, effective_rank_of
-from primo.planning.forecast import predict, predict_all, predict_ways
-from primo.planning.law import law_of
-from primo.planning.simulate import draw
+from primo.forecast.assumptions import Signal, effective_rank_of
+from primo.forecast.forecast import predict, predict_all, predict_ways
+from primo.forecast.law import law_of
+from primo.forecast.simulate import draw
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.released.projection import project_onto_features
 
 
 def make(*, n=5000, d=10, l=50, epsilon=5.0, protection="both", x=1.0, y=1.0):

@@ -5,12 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from primo.bounds import Bounds
-from primo.planner import make_plan
-from primo.planning.assumptions import Signal
-from primo.planning.forecast import predict
-from primo.planning.knowledge import better_knowledge, bounds_of, replanned
-from primo.planning.law import law_of
+from primo.forecast.assumptions import Signal
+from primo.forecast.forecast import predict
+from primo.forecast.knowledge import better_knowledge, bounds_of, replanned
+from primo.forecast.law import law_of
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
 
 SIGNAL = Signal(r2=0.5)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import primo
-from primo.bounds import Bounds, as_bounds
-from primo.planner import make_plan
-from primo.planning.assumptions import Signal
-from primo.planning.forecast import predict
-from primo.planning.law import law_of
+from primo.forecast.assumptions import Signal
+from primo.forecast.forecast import predict
+from primo.forecast.law import law_of
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds, as_bounds
 
 
 def planned(x, y, *, n=3000, d=20, l=10, epsilon=3.0, intercept=True):

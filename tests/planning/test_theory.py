@@ -5,7 +5,7 @@ import math
 import pytest
 
 from primo.errors import InputError
-from primo.planning.theory import (
+from primo.forecast.theory import (
     associations_for,
     feature_projection_bound,
     gauss_bound,

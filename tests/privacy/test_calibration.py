@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from primo.errors import InputError
-from primo.grid import SMALLEST_VARIANCE_BITS
-from primo.noise.bits import BLOCKS, CHUNK
 from primo.privacy.budget import SMALLEST_DELTA, Budget
 from primo.privacy.calibration import (
     delta_of,
@@ -21,6 +19,8 @@ from primo.privacy.calibration import (
     mu_of,
     split_ratio,
 )
+from primo.privacy.grid import SMALLEST_VARIANCE_BITS
+from primo.wall.noise.bits import BLOCKS, CHUNK
 
 EPSILONS = [0.01, 0.03, 0.1, 0.5, 1, 2, 5, 10, 20, 50]
 DELTAS = [1e-3, 1e-5, 1e-8, 1e-12, 1e-15]

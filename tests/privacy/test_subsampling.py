@@ -9,9 +9,9 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from primo.errors import InputError
-from primo.grid import make_grid
 from primo.privacy.budget import Budget
 from primo.privacy.calibration import delta_of, epsilon_of, lattice_margin, mu_of
+from primo.privacy.grid import make_grid
 from primo.privacy.subsampling import (
     SampledScales,
     accountant_epsilon,

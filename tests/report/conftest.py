@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import primo
-from primo.release import Release
+from primo.released.release import Release
 from primo.report.page import report_html
 from primo.variants import Variants
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import primo
-from primo import uncertainty
-from primo.planning.forecast import predict
+from primo.forecast.forecast import predict
 from primo.privacy.calibration import delta_of
+from primo.released import uncertainty
+from primo.released.uncertainty.system import system_of
 from primo.report.contents import (
     MOST_COEFFICIENTS,
     MOST_OUTCOMES,
@@ -23,7 +24,6 @@ from primo.report.guessing import for_person, found_at_most, right_at_most
 from primo.report.outlook import Outlook, outlook_of, plan_at
 from primo.report.placing import place
 from primo.report.strength import blocks_of, directions_of
-from primo.uncertainty.system import system_of
 
 close = pytest.approx
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import primo
-from primo import uncertainty
+from primo.released import uncertainty
 from primo.report import write_report
 from primo.report.guessing import for_person, right_at_most
 from primo.report.page import report_html

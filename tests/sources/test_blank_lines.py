@@ -7,12 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from primo._util.jit import load
 from primo.errors import InputError
-from primo.jit import load
-from primo.sources import text
-from primo.sources.tables import open_table, table_source
+from primo.rows.sources.tabular import text
+from primo.rows.sources.tabular.tables import open_table, table_source
 
-COMPILED = load("primo.sources.compiled")
+COMPILED = load("primo.rows.sources.tabular.compiled")
 compiled_or_not = pytest.mark.parametrize(
     "loops",
     [

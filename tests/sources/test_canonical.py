@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from primo.errors import InputError
-from primo.intake import numeric
-from primo.sources.arrow import to_ids
-from primo.sources.canonical import canonical_id, canonical_ids
-from primo.sources.chunked import check_ids
-from primo.sources.frames import open_frame
-from primo.sources.index import index_labels
-from primo.sources.people import read_fam
-from primo.sources.text import open_text
+from primo.rows.coerce import numeric
+from primo.rows.sources.arrays.chunked import check_ids
+from primo.rows.sources.canonical import canonical_id, canonical_ids
+from primo.rows.sources.genotypes.people import read_fam
+from primo.rows.sources.tabular.arrow import to_ids
+from primo.rows.sources.tabular.frames import open_frame
+from primo.rows.sources.tabular.index import index_labels
+from primo.rows.sources.tabular.text import open_text
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")

@@ -3,7 +3,7 @@
 import pytest
 
 from primo.errors import InputError
-from primo.sources.choose import asked, choose, choose_both, read_list
+from primo.rows.sources.select import asked, choose, choose_both, read_list
 
 AVAILABLE = ["id", "snp_2", "age", "snp_1", "snp_10", "height", "odd*name", "snp_2*"]
 

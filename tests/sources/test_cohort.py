@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from primo.errors import InputError, PrivacyError
-from primo.sources.cohort import frequencies_of_panel, open_cohort, open_feature_columns
-from primo.sources.frequencies import read_frequencies
-from primo.sources.people import read_list_of_people
+from primo.rows.sources.genotypes.cohort import (
+    frequencies_of_panel,
+    open_cohort,
+    open_feature_columns,
+)
+from primo.rows.sources.genotypes.frequencies import read_frequencies
+from primo.rows.sources.genotypes.people import read_list_of_people
 from primo.variants import Variants
 
 bed_reader = pytest.importorskip("bed_reader")

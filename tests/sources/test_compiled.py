@@ -7,15 +7,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from primo import jit
+from primo._util import jit
 from primo.errors import InputError
-from primo.sources import fast, packed, parquet, text
-from primo.sources.arrow import to_floats
-from primo.sources.assembled import ColumnPortion, RowPortion, assemble
-from primo.sources.cells import _breaks, count_lines, doubled, first_cells
-from primo.sources.parquet import open_feather, open_parquet
+from primo.rows.sources.genotypes import packed
+from primo.rows.sources.tabular import fast, parquet, text
+from primo.rows.sources.tabular.arrow import to_floats
+from primo.rows.sources.tabular.assembled import ColumnPortion, RowPortion, assemble
+from primo.rows.sources.tabular.cells import _breaks, count_lines, doubled, first_cells
+from primo.rows.sources.tabular.parquet import open_feather, open_parquet
 
-compiled = jit.load("primo.sources.compiled")
+compiled = jit.load("primo.rows.sources.tabular.compiled")
 if compiled is None:
     reason = "needs compiled loops: numba (primo-dp[fast]), and NUMBA_DISABLE_JIT not set"
     pytest.skip(reason, allow_module_level=True)

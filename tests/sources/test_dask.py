@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from primo.errors import InputError, NotNumericError
-from primo.sources.dask import DaskColumns, dask_source
+from primo.rows.sources.arrays.dask import DaskColumns, dask_source
 
 da = pytest.importorskip("dask.array")
 

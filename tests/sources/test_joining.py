@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from primo.errors import InputError
-from primo.sources.joining import match
+from primo.rows.sources.join import match
 
 pytest.importorskip("pyarrow")
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from primo.errors import InputError, NotNumericError
-from primo.sources import chunked
-from primo.sources.npy import open_npy
+from primo.rows.sources.arrays import chunked
+from primo.rows.sources.arrays.npy import open_npy
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_names_and_ids_that_do_not_fit(save):
 _WALK = """
 import resource, sys
 import numpy as np
-from primo.sources.npy import open_npy
+from primo.rows.sources.arrays.npy import open_npy
 columns = open_npy(sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 total = sum(int(block.sum()) for block in columns.blocks(range(columns.n), 4096))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from primo.errors import InputError
-from primo.sources import pgen
-from primo.sources.pgen import open_pgen
+from primo.rows.sources.genotypes import pgen
+from primo.rows.sources.genotypes.pgen import open_pgen
 
 pgenlib = pytest.importorskip("pgenlib")
 needs_plink2 = pytest.mark.skipif(shutil.which("plink2") is None, reason="plink2 is not installed")

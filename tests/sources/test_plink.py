@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from experiments.data import SHARED
 from primo.errors import InputError
-from primo.sources import packed, people
-from primo.sources.plink import open_bed
+from primo.rows.sources.genotypes import packed, people
+from primo.rows.sources.genotypes.plink import open_bed
 
 bed_reader = pytest.importorskip("bed_reader")
 DATA = SHARED

@@ -13,9 +13,11 @@ import pytest
 
 from experiments.data import SHARED
 from primo.errors import InputError, NotNumericError
-from primo.sources import ordered, parquet, scratch, text
-from primo.sources.ownership import check_rows_per_person as people_own
-from primo.sources.tables import open_table, table_source
+from primo.rows.sources import ordered
+from primo.rows.sources import spill as scratch
+from primo.rows.sources.row_owners import check_rows_per_person as people_own
+from primo.rows.sources.tabular import parquet, text
+from primo.rows.sources.tabular.tables import open_table, table_source
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -449,8 +451,8 @@ def test_scratch_without_room_says_how_much(tmp_path, monkeypatch):
 
 PEAK = """
 import sys
-from primo.sources.fast import compiled_for
-from primo.sources.tables import open_table
+from primo.rows.sources.tabular.fast import compiled_for
+from primo.rows.sources.tabular.tables import open_table
 
 def peak():  # of this program alone; getrusage would begin with the peak of its parent
     status = open("/proc/self/status").read()

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from primo.errors import InputError
-from primo.sources import unchanged
-from primo.sources.npy import open_npy
-from primo.sources.pgen import open_pgen
-from primo.sources.plink import open_bed
-from primo.sources.tables import open_table, table_source
-from primo.sources.vcf import open_vcf
-from primo.sources.zarr import open_zarr
+from primo.rows.sources import unchanged
+from primo.rows.sources.arrays.npy import open_npy
+from primo.rows.sources.arrays.zarr import open_zarr
+from primo.rows.sources.genotypes.pgen import open_pgen
+from primo.rows.sources.genotypes.plink import open_bed
+from primo.rows.sources.genotypes.vcf import open_vcf
+from primo.rows.sources.tabular.tables import open_table, table_source
 
 N = 40
 VALUES = np.random.default_rng(0).integers(0, 3, size=(N, 2)).astype(np.float64)

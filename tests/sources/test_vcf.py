@@ -9,7 +9,7 @@ import pytest
 
 from experiments.data import SHARED
 from primo.errors import InputError
-from primo.sources.vcf import open_vcf
+from primo.rows.sources.genotypes.vcf import open_vcf
 
 pytest.importorskip("cyvcf2")
 REAL = SHARED / "kg_haplotypes_5008"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from primo.errors import InputError, NotNumericError
-from primo.sources import chunked
-from primo.sources.zarr import open_vcf_zarr, open_zarr
+from primo.rows.sources.arrays import chunked
+from primo.rows.sources.arrays.zarr import open_vcf_zarr, open_zarr
 
 zarr = pytest.importorskip("zarr")
 

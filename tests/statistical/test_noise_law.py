@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from primo.noise import CHUNK, RandomBits, add_noise, discrete_gaussian
+from primo.wall.noise import CHUNK, RandomBits, add_noise, discrete_gaussian
 
 pytestmark = pytest.mark.statistical
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from primo.bounds import Bounds
-from primo.planner import make_plan
-from primo.release import Release
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.released.release import Release
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from primo import uncertainty
+from primo.released import uncertainty
 
 PROTECTIONS = ("both", "features", "outcomes")
 DRAWS = 40

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import primo
-from primo.uncertainty.doubts import FALSE_ALARM, bound_doubts
+from primo.released.uncertainty.doubts import FALSE_ALARM, bound_doubts
 
 N, D = 6000, 4
 

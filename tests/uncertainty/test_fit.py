@@ -5,8 +5,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from primo import uncertainty
-from primo.uncertainty.fit import _inverted
+from primo.released import uncertainty
+from primo.released.uncertainty.fit import _inverted
 
 sizes = st.one_of(
     st.just(0.0),

@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import false_discovery_control
 
 import primo
-from primo import uncertainty
-from primo.bounds import Bounds
-from primo.planner import make_plan
-from primo.uncertainty import intervals as intervals_module
+from primo.planning.make import make_plan
+from primo.privacy.bounds import Bounds
+from primo.released import uncertainty
+from primo.released.uncertainty import intervals as intervals_module
 
 
 @pytest.fixture
@@ -176,7 +176,12 @@ def test_the_package_cannot_reach_rows():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom):
                 module = node.module or ""
-                private = ("primo.sources", "primo.moments", "primo.noise", "primo.pipeline")
+                private = (
+                    "primo.rows.sources",
+                    "primo.rows.moments",
+                    "primo.wall.noise",
+                    "primo.workflow.pipeline",
+                )
                 assert not module.startswith(private), path.name
 
 

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from primo import uncertainty
-from primo.estimate.outcomes import OutcomeGroups
-from primo.estimate.risk import Replicas, simulate
-from primo.estimate.signal import GAMMAS, Signal
-from primo.uncertainty.prior import judged_variances, more_replicas
+from primo.released import uncertainty
+from primo.released.estimate.outcomes import OutcomeGroups
+from primo.released.estimate.risk import Replicas, simulate
+from primo.released.estimate.signal import GAMMAS, Signal
+from primo.released.uncertainty.prior import judged_variances, more_replicas
 
 TRUTH = np.geomspace(1, 50, 6)
 

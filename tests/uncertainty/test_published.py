@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import primo
-from primo import uncertainty
-from primo.uncertainty.published import DETERMINED
+from primo.released import uncertainty
+from primo.released.uncertainty.published import DETERMINED
 
 
 def cell(n, d, l, *, seed, epsilon=3.0, off=0.0, outcome_off=0.0, collinear=1.0, **settings):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import primo
-from primo import release as release_module
-from primo import uncertainty
+from primo.released import release as release_module
+from primo.released import uncertainty
 
 
 def fitted(n=3000, d=4, l=12, **options):

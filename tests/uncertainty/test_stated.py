@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import primo
-from primo import uncertainty
-from primo.uncertainty.published import _toward_common
-from primo.uncertainty.words import r2_words, spread_words
+from primo.released import uncertainty
+from primo.released.uncertainty.published import _toward_common
+from primo.released.uncertainty.words import r2_words, spread_words
 
 N = 40_000
 GOOD = np.full(4, 4.0)

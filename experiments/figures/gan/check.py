@@ -25,7 +25,7 @@ from experiments.figures.gan.measure import (
 )
 from experiments.figures.gan.sampler import Sampler
 from experiments.figures.gan.settings import FULL, Settings, checked, split
-from primo.atomic import whole_file
+from primo._util.atomic import whole_file
 
 __all__ = ["LOOSE", "STRICT", "Limits", "Match", "check", "compare", "save"]
 

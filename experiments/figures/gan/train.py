@@ -21,7 +21,7 @@ from torch import Tensor
 from experiments.figures.gan.model import Critic, Generator, flip, neighbours, spread
 from experiments.figures.gan.sampler import Sampler
 from experiments.figures.gan.settings import Settings, checked, digest, split
-from primo.atomic import whole_file
+from primo._util.atomic import whole_file
 
 __all__ = ["checkpoint", "load_or_train", "train", "untrained"]
 

@@ -19,7 +19,7 @@ from experiments.figures.page.extras import gan_section, times_section, tuning_s
 from experiments.figures.page.provenance import describe, read_sources
 from experiments.figures.page.summary import contests, counts, losses, summary_section
 from experiments.figures.page.wording import DATA, count, data_name, listed, name, signed
-from primo.atomic import whole_file
+from primo._util.atomic import whole_file
 
 __all__ = ["read_scores", "write_page"]
 

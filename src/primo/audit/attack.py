@@ -21,12 +21,12 @@ from scipy.sparse import csr_array, vstack
 from primo.audit.laws import GaussianLaw, Law, SampledLaw
 from primo.audit.numbers import NoiseUnits, Vector, after_noise, before_noise
 from primo.audit.settings import Rows, Setting, as_source, canary_rows, worst_cosine
-from primo.mechanisms import gauss
-from primo.moments import Moments, fold
-from primo.noise import RandomBits
-from primo.plans import CovarianceOrigin, Plan
-from primo.release import Release
-from primo.sources.arrays import ArraySource
+from primo.planning.plan import CovarianceOrigin, Plan
+from primo.released.release import Release
+from primo.rows.moments import Moments, fold
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.wall import mechanism
+from primo.wall.noise import RandomBits
 
 __all__ = ["Attack", "GaussAttack", "SampledAttack", "attack_on"]
 
@@ -98,7 +98,7 @@ class GaussAttack:
         releases: list[Release] = []
         for part in self.parts:
             source = part.sources[coin]
-            released = gauss.release(
+            released = mechanism.release(
                 part.moments[coin],
                 part.plan,
                 feature_names=source.feature_names,
@@ -236,11 +236,11 @@ class SampledAttack:
         return np.array([score]), np.array([not coin])
 
     def release(self, coin: bool, new_bits: NewBits) -> Release:
-        """Draw the sample and release, as `primo.pipeline.make_release` does."""
+        """Draw the sample and release, as `primo.workflow.pipeline.make_release` does."""
         bits = new_bits()
         sample = bits.subset(self.plan.n, self.plan.sampled or self.plan.n, label="sample")
         source = self.sources[coin]
-        return gauss.release(
+        return mechanism.release(
             self.moments[coin][int(sample[0])],
             self.plan,
             feature_names=source.feature_names,

@@ -16,7 +16,7 @@ from primo.audit.evidence import at_least, best_threshold, epsilon_at_least, mu_
 from primo.audit.numbers import Vector
 from primo.audit.settings import Setting
 from primo.errors import InputError
-from primo.noise import RandomBits
+from primo.wall.noise import RandomBits
 
 __all__ = [
     "CONFIDENCE",

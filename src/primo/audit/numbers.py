@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.moments import Moments
-from primo.plans import CovarianceOrigin, Plan
-from primo.release import Release
+from primo.planning.plan import CovarianceOrigin, Plan
+from primo.released.release import Release
+from primo.rows.moments import Moments
 
 __all__ = ["Integers", "NoiseUnits", "Vector", "after_noise", "before_noise"]
 

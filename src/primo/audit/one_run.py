@@ -17,12 +17,12 @@ from scipy.special import expit, ndtr
 from primo.audit.evidence import gaussian_epsilon, mu_at_least, one_run_epsilon
 from primo.audit.game import CONFIDENCE, new_bits_from
 from primo.audit.settings import FEATURE_NORM, OUTCOME_NORM, as_source
-from primo.bounds import Bounds
 from primo.errors import InputError
-from primo.moments import fold
-from primo.pipeline import make_release
-from primo.planner import make_plan
-from primo.plans import Plan
+from primo.planning.make import make_plan
+from primo.planning.plan import Plan
+from primo.privacy.bounds import Bounds
+from primo.rows.moments import fold
+from primo.workflow.pipeline import make_release
 
 __all__ = ["OneRun", "audit_in_one_run"]
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.bounds import Bounds
 from primo.errors import InputError
-from primo.planner import extension_plan, make_plan
-from primo.plans import Plan
+from primo.planning.make import extension_plan, make_plan
+from primo.planning.plan import Plan
+from primo.privacy.bounds import Bounds
 from primo.privacy.protection import Protection
-from primo.sources.arrays import ArraySource
+from primo.rows.sources.arrays.memory import ArraySource
 
 __all__ = [
     "FEATURE_NORM",
@@ -44,7 +44,7 @@ class Setting:
     Parameters
     ----------
     epsilon, delta, protection, intercept, split, calibration
-        As in `primo.planner.make_plan`.
+        As in `primo.planning.make.make_plan`.
     sampled
         Share of the rows whose covariance is released; None for all of them.
     reference

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.cli.output import counted, say
-from primo.uncertainty.words import spread_words
+from primo.released.uncertainty.words import spread_words
 
 if TYPE_CHECKING:
-    from primo.bundle import Bundle
-    from primo.uncertainty import PublishedRSquared
+    from primo.released.bundle import Bundle
+    from primo.released.uncertainty import PublishedRSquared
 
 __all__ = ["accuracy_numbers", "show_accuracy"]
 
@@ -65,7 +65,7 @@ def show_accuracy(bundle: Bundle) -> None:
 
 
 def _together(bundle: Bundle) -> PublishedRSquared | None:
-    from primo.uncertainty import published_r_squared
+    from primo.released.uncertainty import published_r_squared
 
     if not bundle.manifest["intervals"]:
         return None

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from primo.bounds import Bounds
-from primo.bounds_file import Limit, block_bounds, read_bounds_file
 from primo.cli.output import say
 from primo.errors import InputError
-from primo.fitting import Settings
-from primo.sources.base import Columns, Source
-from primo.sources.choose import read_list
+from primo.planning.bounds_file import Limit, block_bounds, read_bounds_file
+from primo.privacy.bounds import Bounds
+from primo.rows.sources.base import Columns, Source
+from primo.rows.sources.select import read_list
 from primo.variants import Variants
+from primo.workflow.fit import Settings
 
 __all__ = [
     "Opened",
@@ -69,11 +69,11 @@ def open_features(options: Options, names: tuple[str, ...], variants: Variants |
     """Open the features of rows to predict for; what else the file holds is ignored."""
     kind = _kind(options)
     if kind in _GENOTYPES:
-        from primo.sources.cohort import open_feature_columns
+        from primo.rows.sources.genotypes.cohort import open_feature_columns
 
         return open_feature_columns(**_cohort_options(options), like=variants)
     if kind == "table":
-        from primo.sources.tables import open_table
+        from primo.rows.sources.tabular.tables import open_table
 
         return open_table(
             options["table"],
@@ -173,7 +173,7 @@ def _cohort_options(options: Options) -> dict[str, Any]:
 
 
 def _cohort(options: Options) -> Opened:
-    from primo.sources.cohort import open_cohort
+    from primo.rows.sources.genotypes.cohort import open_cohort
 
     cohort = open_cohort(
         **_cohort_options(options),
@@ -204,7 +204,7 @@ def _cohort(options: Options) -> Opened:
 
 
 def _table(options: Options) -> Source:
-    from primo.sources.tables import table_source
+    from primo.rows.sources.tabular.tables import table_source
 
     features, outcomes = _wanted(options, "features"), _wanted(options, "outcomes")
     for name, chosen in (("features", features), ("outcomes", outcomes)):
@@ -227,13 +227,13 @@ def _table(options: Options) -> Source:
 
 def _spellings(options: Options) -> tuple[str, ...] | None:
     """Return the cells of a table that mean: missing; None for the usual ones."""
-    from primo.sources.text import MISSING
+    from primo.rows.sources.tabular.text import MISSING
 
     return (*MISSING, *options["na"]) if options["na"] else None
 
 
 def _arrays(options: Options) -> Source:
-    from primo.sources.paired import PairedSource
+    from primo.rows.sources.paired import PairedSource
 
     if not options["outcome_array"]:
         raise InputError("--feature-array needs --outcome-array, with the same rows")
@@ -248,8 +248,8 @@ def _arrays(options: Options) -> Source:
 
 
 def _open_array(path: Path, names: tuple[str, ...] | None = None) -> Columns:
-    from primo.sources.npy import open_npy
-    from primo.sources.zarr import open_zarr
+    from primo.rows.sources.arrays.npy import open_npy
+    from primo.rows.sources.arrays.zarr import open_zarr
 
     return open_npy(path, names) if path.suffix == ".npy" else open_zarr(path, names=names)
 

@@ -10,7 +10,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.atomic import as_text, new_file
+from primo._util.atomic import as_text, new_file
 from primo.cli.output import say
 from primo.errors import InputError
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from primo.bundle import read_bundle
 from primo.cli.data import open_rows, outcome_bounds
 from primo.cli.options import (
     config_option,
@@ -26,10 +25,11 @@ from primo.cli.options import (
 )
 from primo.cli.publish import Request, check_naming, planned, preview, resumed_options, run
 from primo.errors import InputError
-from primo.extension import check_known, check_protection
-from primo.fitting import prepare_extension
 from primo.ledger import open_ledger
-from primo.sources.paired import Unmatched
+from primo.released.bundle import read_bundle
+from primo.rows.sources.paired import Unmatched
+from primo.workflow.extension import check_known, check_protection
+from primo.workflow.fit import prepare_extension
 
 __all__ = ["extend"]
 

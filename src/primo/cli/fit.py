@@ -21,8 +21,8 @@ from primo.cli.options import (
     used_config,
 )
 from primo.cli.publish import Request, check_naming, planned, preview, resumed_options, run
-from primo.fitting import Prepared, prepare
-from primo.sources.base import Source
+from primo.rows.sources.base import Source
+from primo.workflow.fit import Prepared, prepare
 
 __all__ = ["fit"]
 

@@ -12,7 +12,7 @@ from primo.cli.output import say, show_json
 from primo.errors import LedgerError
 
 if TYPE_CHECKING:
-    from primo.bundle import Bundle
+    from primo.released.bundle import Bundle
 
 __all__ = ["inspect"]
 
@@ -27,8 +27,8 @@ def inspect(release: Path, ledger: str | None, json_: bool) -> None:
     A release whose parts do not belong together is refused. Whether it is the one that was made, only
     its ledger can tell: exit code 1 if that has noted another digest, or none.
     """
-    from primo.bundle import read_bundle
     from primo.cli.accuracy import accuracy_numbers, show_accuracy
+    from primo.released.bundle import read_bundle
 
     bundle = read_bundle(release)
     if ledger is not None:

@@ -251,8 +251,8 @@ def note(
     json_: bool,
 ) -> None:
     """Enter what was spent on the same people by another program, or without this ledger."""
-    from primo.bundle import read_bundle
     from primo.privacy.accounting import Cost
+    from primo.released.bundle import read_bundle
 
     if [mu, epsilon, release].count(None) != 2 or (epsilon is None) != (delta is None):
         raise InputError("give --epsilon and --delta, or --mu, or --release")

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from primo.bounds import Bounds
 from primo.cli.options import cost_options, forecast_options, json_option
 from primo.cli.output import say, show_json
 from primo.errors import InputError
+from primo.privacy.bounds import Bounds
 
 __all__ = ["plan"]
 
@@ -62,9 +62,9 @@ def plan(
     json_: bool,
 ) -> None:
     """Predict the accuracy of every way to protect and fit; reads no data, costs nothing."""
-    from primo.planning import Signal, epsilon_for
-    from primo.planning import plan as compare
-    from primo.planning.compare import with_deviations
+    from primo.forecast import Signal, epsilon_for
+    from primo.forecast import plan as compare
+    from primo.forecast.compare import with_deviations
 
     if (epsilon is None) == (target_r2 is None):
         raise InputError("give --epsilon, or --target-r2 to find the epsilon that reaches it")

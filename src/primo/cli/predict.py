@@ -30,9 +30,9 @@ def predict(release: Path, out: Path, json_: bool, **options: Any) -> None:
     Predictions are about the people of that file: they are as private as its rows, and not covered
     by the guarantee of the release.
     """
-    from primo.bundle import read_bundle
     from primo.cli.data import missing_of, open_features
-    from primo.prediction import predict_to_file
+    from primo.released.bundle import read_bundle
+    from primo.workflow.predict import predict_to_file
 
     bundle = read_bundle(release)
     coefficients = bundle.coefficients()

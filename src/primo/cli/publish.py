@@ -15,27 +15,27 @@ import click
 import tomli_w
 from click.core import ParameterSource
 
-from primo.bundle import Bundle
 from primo.cli.accuracy import accuracy_numbers, show_accuracy
 from primo.cli.data import Opened, named_by
 from primo.cli.options import checked
 from primo.cli.output import counted, say, show_json
 from primo.errors import InputError, PrimoError, WeakGuaranteeWarning
-from primo.fitting import Account, Engine, Prepared
+from primo.forecast.assumptions import Signal
+from primo.forecast.compare import typical_sd, with_deviations
+from primo.forecast.forecast import Prediction, is_forecast, predict
+from primo.forecast.knowledge import better_knowledge
+from primo.forecast.law import Law, law_of
+from primo.forecast.table import Better
 from primo.ledger import open_ledger
-from primo.planning.assumptions import Signal
-from primo.planning.compare import typical_sd, with_deviations
-from primo.planning.forecast import Prediction, is_forecast, predict
-from primo.planning.knowledge import better_knowledge
-from primo.planning.law import Law, law_of
-from primo.planning.table import Better
-from primo.plans import Plan
+from primo.planning.plan import Plan
 from primo.privacy.accounting import epsilon_spent
-from primo.publishing import begin, check_begin, publish
-from primo.sources.base import Source
-from primo.sources.joining import too_few
-from primo.sources.paired import Unmatched
-from primo.staging import Staging, partial_of
+from primo.released.bundle import Bundle
+from primo.rows.sources.base import Source
+from primo.rows.sources.join import too_few
+from primo.rows.sources.paired import Unmatched
+from primo.workflow.fit import Account, Engine, Prepared
+from primo.workflow.publish import begin, check_begin, publish
+from primo.workflow.resume import Staging, partial_of
 
 __all__ = ["Request", "check_naming", "planned", "preview", "resumed_options", "run"]
 

@@ -19,7 +19,7 @@ __all__ = ["report"]
 @json_option
 def report(release: Path, out: Path, title: str | None, json_: bool) -> None:
     """Write one self-contained HTML page about a release; from released numbers alone."""
-    from primo.bundle import read_bundle
+    from primo.released.bundle import read_bundle
     from primo.report import write_report
 
     bundle = read_bundle(release)

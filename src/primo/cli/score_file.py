@@ -30,8 +30,8 @@ __all__ = ["score_file"]
 @json_option
 def score_file(release: Path, out: Path, pgs_catalog: bool, genome_build: str, json_: bool) -> None:
     """Export polygenic scores: all outcomes in one file for plink2, or one file per outcome."""
-    from primo.bundle import read_bundle
-    from primo.scoring import write_pgs_catalog, write_plink_scores
+    from primo.released.bundle import read_bundle
+    from primo.released.export.scoring import write_pgs_catalog, write_plink_scores
 
     bundle = read_bundle(release)
     if bundle.variants is None:

@@ -95,7 +95,7 @@ class Ledger:
         Parameters
         ----------
         sketch
-            The people, from `primo.identity.sketch` with this ledger's `key`.
+            The people, from `primo.rows.person_tokens.sketch` with this ledger's `key`.
         cost
             What the release costs.
         release_id
@@ -107,7 +107,7 @@ class Ledger:
             What to call these people if they are new to the ledger.
         again
             Whether the release may be in the ledger already. Only one whose noise is drawn again bit
-            for bit may (`primo.staging`); else it would be another release.
+            for bit may (`primo.workflow.resume`); else it would be another release.
 
         Raises
         ------

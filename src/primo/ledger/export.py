@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
-from primo.atomic import as_text, whole_file
+from primo._util.atomic import as_text, whole_file
 from primo.errors import InputError, LedgerError
 from primo.ledger.chain import Row, read_chain, to_line
 from primo.ledger.entries import Entry

@@ -12,8 +12,8 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+from primo._util.ownership import NotOursError, create_ours, open_ours
 from primo.errors import InputError, LedgerError, PrivacyError
-from primo.ownership import NotOursError, create_ours, open_ours
 
 __all__ = ["KEY_FILE_VARIABLE", "Key", "make_key", "read_key"]
 

@@ -20,7 +20,7 @@ _SAMPLE = 4096
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Sketch:
-    """Who is in a data set: one 64-bit token a person; `primo.identity.sketch` makes it."""
+    """Who is in a data set: one 64-bit token a person; `primo.rows.person_tokens.sketch` makes it."""
 
     tokens: Tokens
     rows: int

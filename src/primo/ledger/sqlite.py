@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from primo._util.ownership import create_ours, why_not_ours
 from primo.errors import InputError, LedgerError, PrimoError, PrivacyError
 from primo.ledger.chain import Row
 from primo.ledger.store import PATIENCE, Writer
-from primo.ownership import create_ours, why_not_ours
 
 __all__ = ["SqliteStore"]
 

@@ -1,11 +1,1 @@
-"""What to expect, before any data is read: predictions, theory, and the questions turned round.
-
-Everything follows from public numbers and a stated `Signal`; nothing here sees a row.
-"""
-
-from primo.planning.assumptions import Signal
-from primo.planning.compare import plan
-from primo.planning.inverse import epsilon_for, outcomes_for, rows_for
-from primo.planning.table import PlanTable
-
-__all__ = ["PlanTable", "Signal", "epsilon_for", "outcomes_for", "plan", "rows_for"]
+"""Everything that is fixed before the first row is read."""

@@ -167,7 +167,7 @@ def calibrate(
     Guarantee: ``true_delta(scales, epsilon - 2*margin) <= delta*exp(-2*margin)``.
     Cost: about half a second, nearly all of it for the choice of a split.
 
-    The outcome moments get s = q²/4p, as in `primo.grid`, which costs nothing in either bound. A grid
+    The outcome moments get s = q²/4p, as in `privacy.grid`, which costs nothing in either bound. A grid
     ``make_grid(p=p, q=q, n=rows)`` with p, q = scales.squares[:2] spends no more: its p, q and s are
     not larger, and every bound grows with each. A hair of mu is left unspent for its float rounding.
     """

@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
-from primo.planning.forecast import Prediction
-from primo.release import Release
+from primo.forecast.forecast import Prediction
+from primo.released.release import Release
+from primo.released.uncertainty.fit import NOT_DETERMINED, GoodnessOfFit
+from primo.released.uncertainty.words import r2_words
 from primo.report.contents import Findings
 from primo.report.figures import histogram_chart
 from primo.report.outlook import Outlook
 from primo.report.prose import count, paragraph, table, text, thousands
-from primo.uncertainty.fit import NOT_DETERMINED, GoodnessOfFit
-from primo.uncertainty.words import r2_words
 
 __all__ = ["accuracy_card", "accuracy_words", "plus_minus"]
 

@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from primo.errors import InputError
-from primo.fitted import coefficients
-from primo.release import Release
+from primo.released.coefficients import coefficients
+from primo.released.release import Release
+from primo.released.uncertainty.fit import GoodnessOfFit, goodness_of_fit
+from primo.released.uncertainty.intervals import coefficient_block
+from primo.released.uncertainty.published import PublishedRSquared, published_r_squared
+from primo.released.uncertainty.system import System, system_of
+from primo.released.uncertainty.testing import SlopeTests, tests
+from primo.released.uncertainty.trust import doubts, trusted_posterior
 from primo.report.placing import Axis
-from primo.uncertainty.fit import GoodnessOfFit, goodness_of_fit
-from primo.uncertainty.intervals import coefficient_block
-from primo.uncertainty.published import PublishedRSquared, published_r_squared
-from primo.uncertainty.system import System, system_of
-from primo.uncertainty.testing import SlopeTests, tests
-from primo.uncertainty.trust import doubts, trusted_posterior
 
 __all__ = [
     "Chosen",

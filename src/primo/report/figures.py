@@ -9,10 +9,10 @@ from html import escape
 
 import numpy as np
 
+from primo.released.uncertainty.fit import GoodnessOfFit
 from primo.report.guessing import found_at_most
 from primo.report.outlook import Outlook
 from primo.report.strength import Block, Directions
-from primo.uncertainty.fit import GoodnessOfFit
 
 __all__ = ["blocks_chart", "directions_chart", "guess_chart", "histogram_chart", "outlook_chart"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from scipy.special import ndtr, ndtri
 
-from primo.plans import Plan
+from primo.planning.plan import Plan
 
 __all__ = ["FALSE_ALARMS", "ForPerson", "for_person", "found_at_most", "right_at_most"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from primo.errors import InputError
-from primo.planning.assumptions import Signal, as_signal
-from primo.planning.forecast import Prediction, predict_ways
-from primo.planning.knowledge import TOO_LARGE, better_knowledge, replanned
-from primo.planning.law import law_of
-from primo.planning.table import Better
-from primo.plans import CovarianceOrigin, Plan
+from primo.forecast.assumptions import Signal, as_signal
+from primo.forecast.forecast import Prediction, predict_ways
+from primo.forecast.knowledge import TOO_LARGE, better_knowledge, replanned
+from primo.forecast.law import law_of
+from primo.forecast.table import Better
+from primo.planning.plan import CovarianceOrigin, Plan
 
 __all__ = ["Outlook", "outlook_of", "plan_at"]
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from primo.atomic import whole_file
-from primo.planning.assumptions import Signal
-from primo.release import Release, expect_release
+from primo._util.atomic import whole_file
+from primo.forecast.assumptions import Signal
+from primo.released.release import Release, expect_release
 from primo.report.accuracy import accuracy_words
 from primo.report.contents import (
     Chosen,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from primo.bounds import Clip
-from primo.plans import CovarianceOrigin, Plan
+from primo.planning.plan import CovarianceOrigin, Plan
+from primo.privacy.bounds import Clip
 from primo.privacy.protection import Protection
-from primo.release import Release
+from primo.released.release import Release
 from primo.report.figures import blocks_chart, directions_chart, guess_chart
 from primo.report.guessing import FALSE_ALARMS, for_person, found_at_most, right_at_most
 from primo.report.prose import (

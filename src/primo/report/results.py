@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from primo.release import Release
+from primo.released.release import Release
+from primo.released.uncertainty.doubts import bound_doubts
 from primo.report.accuracy import accuracy_card, plus_minus
 from primo.report.contents import Chosen, Findings
 from primo.report.figures import outlook_chart
@@ -25,7 +26,6 @@ from primo.report.prose import (
     text,
     thousands,
 )
-from primo.uncertainty.doubts import bound_doubts
 
 __all__ = [
     "about_section",
@@ -135,7 +135,7 @@ def coefficient_words(
             f"{count(plan.d * plan.l, 'coefficient')}: those of the {part} with the strongest evidence, "
             "chosen from released numbers. All are in <code>coefficients.parquet</code> and "
             "<code>coefficients.tsv</code> of the release bundle, or made by "
-            "<code>primo.uncertainty.write_table(release, &quot;table.parquet&quot;)</code>.",
+            "<code>primo.released.uncertainty.write_table(release, &quot;table.parquet&quot;)</code>.",
             "remark",
         )
     return words

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.centring import centred
 from primo.errors import InputError
-from primo.plans import CovarianceOrigin
-from primo.release import Release
-from primo.uncertainty.system import FIRM
+from primo.planning.plan import CovarianceOrigin
+from primo.released.estimate.centring import centred
+from primo.released.release import Release
+from primo.released.uncertainty.system import FIRM
 
 __all__ = ["Block", "Directions", "blocks_of", "directions_of"]
 

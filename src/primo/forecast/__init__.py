@@ -1,0 +1,11 @@
+"""What to expect, before any data is read: predictions, theory, and the questions turned round.
+
+Everything follows from public numbers and a stated `Signal`; nothing here sees a row.
+"""
+
+from primo.forecast.assumptions import Signal
+from primo.forecast.compare import plan
+from primo.forecast.inverse import epsilon_for, outcomes_for, rows_for
+from primo.forecast.table import PlanTable
+
+__all__ = ["PlanTable", "Signal", "epsilon_for", "outcomes_for", "plan", "rows_for"]

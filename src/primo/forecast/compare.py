@@ -1,0 +1,288 @@
+"""Answer before any data is read: how accurate, and which way.
+
+`plan` compares every way to protect, release and estimate; `choose_plan` makes the plan of a release,
+with its mechanism chosen by the same predictions if that is asked for. All of it follows from public
+numbers and a stated `Signal`, so nothing here can leak, and nothing has to be charged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from primo.errors import InputError
+from primo.forecast.assumptions import Signal, as_signal
+from primo.forecast.forecast import Prediction, predict_all, predict_ways
+from primo.forecast.knowledge import better_knowledge
+from primo.forecast.law import Law, law_of
+from primo.forecast.table import MATTERS, PlanTable, Variant
+from primo.forecast.theory import ASSOCIATIONS, Regime, associations_for, regime
+from primo.planning.make import make_plan
+from primo.planning.plan import CovarianceOrigin, Plan
+from primo.privacy.bounds import Bounds, as_bounds
+from primo.privacy.budget import is_number
+from primo.privacy.protection import Protection
+
+__all__ = [
+    "choose_plan",
+    "plan",
+    "public_plan",
+    "recommend_association",
+    "recommend_estimator",
+    "typical_sd",
+    "whole",
+    "with_deviations",
+]
+
+#: What is compared unless told otherwise; "auto" stands for the one- and the two-sided filter.
+COMPARED = ("auto", "filter", "ridge")
+
+
+def plan(
+    *,
+    n: int,
+    d: int,
+    l: int,
+    epsilon: float,
+    delta: float | None = None,
+    protection: Protection | str | None = None,
+    feature_bounds: Bounds | float | tuple[Any, Any] | None = None,
+    outcome_bounds: Bounds | float | tuple[Any, Any] | None = None,
+    signal: Signal | None = None,
+    outcome_sd: float | None = None,
+    feature_sd: float | None = None,
+    estimators: Sequence[str] = COMPARED,
+    intercept: bool = True,
+) -> PlanTable:
+    """Compare all ways to release and estimate, before any data is read.
+
+    Parameters
+    ----------
+    n, d, l
+        Rows, features, outcomes.
+    epsilon, delta
+        The budget of the whole release; delta is 1/n² if not given.
+    protection
+        "both", "features" or "outcomes"; all three are compared if None.
+    feature_bounds, outcome_bounds
+        Bounds as for the release. What they say of the columns is used: a centre and a scale are a
+        mean and a standard deviation, 0 to 2 are genotypes. If None, a row norm that fits.
+    signal
+        What is assumed of the data; what it states goes before what the bounds say.
+    outcome_sd, feature_sd
+        Typical standard deviations in the columns' own units: short for those of `signal`.
+    estimators
+        Which to compare.
+    intercept
+        Whether the release has a constant feature.
+
+    Returns
+    -------
+    PlanTable
+        Deterministic. Nothing in it depends on data, so it may be published and costs no privacy.
+    """
+    if not isinstance(estimators, list | tuple) or not estimators:
+        raise InputError(f'estimators={estimators!r} must be a list, for example ["auto", "ridge"]')
+    assumed = with_deviations(as_signal(signal), outcome_sd=outcome_sd, feature_sd=feature_sd)
+    protections = tuple(Protection) if protection is None else (Protection.parse(protection),)
+    plans = [
+        public_plan(
+            n=n,
+            d=d,
+            l=l,
+            epsilon=epsilon,
+            delta=delta,
+            protection=kind,
+            feature_bounds=feature_bounds,
+            outcome_bounds=outcome_bounds,
+            intercept=intercept,
+        )
+        for kind in protections
+    ]
+    first = plans[0]
+    law = law_of(first, assumed)
+    ways = [
+        (made, association)
+        for made in plans
+        for association in associations_for(made.protection)
+        # With more public features than rows, projection is not offered.
+        if association == "gauss" or made.covariance_origin is not CovarianceOrigin.ROW_SPACE
+    ]
+    predicted = predict_ways(ways, estimators=estimators, signal=assumed)
+    variants = [
+        _variant(made, association, name, _regime(made, association, law), prediction)
+        for (made, association), predictions in zip(ways, predicted, strict=True)
+        for name, prediction in zip(estimators, predictions, strict=True)
+    ]
+    table = PlanTable(
+        n=first.n,
+        d=first.d,
+        l=first.l,
+        epsilon=first.budget.epsilon,
+        delta=first.budget.delta,
+        signal=assumed,
+        assumptions=law.words,
+        variants=tuple(variants),
+        outcome_sd=None if outcome_bounds is None else typical_sd(first, signal=assumed),
+    )
+    best = table.recommended
+    better = better_knowledge(
+        first,
+        association=best.association,
+        estimator=best.estimator,
+        signal=assumed,
+        than=best.predicted_r2,
+    )
+    return dataclasses.replace(table, better=better)
+
+
+def typical_sd(made: Plan, *, signal: Signal | None = None) -> float:
+    """Return the standard deviation of an outcome, in its own units, that an assumption implies.
+
+    A forecast holds for outcomes that spread about so widely; the median over outcomes.
+    """
+    law = law_of(made, as_signal(signal))
+    return float(np.median(made.outcomes.scale * law.outcomes.sd))
+
+
+def with_deviations(
+    signal: Signal, *, outcome_sd: float | None = None, feature_sd: float | None = None
+) -> Signal:
+    """Return the signal with standard deviations that were stated beside it."""
+    for block, sd in (("outcome", outcome_sd), ("feature", feature_sd)):
+        if sd is None:
+            continue
+        if not is_number(sd) or not 0 < sd < math.inf:
+            raise InputError(f"{block}_sd={sd!r} must be a positive number")
+        stated: dict[str, Any] = {f"{block}_sd": float(sd), f"{block}_spread": None}
+        signal = dataclasses.replace(signal, **stated)
+    return signal
+
+
+def public_plan(
+    *,
+    n: int,
+    d: int,
+    l: int,
+    epsilon: float,
+    delta: float | None,
+    protection: Protection | str,
+    feature_bounds: Any = None,
+    outcome_bounds: Any = None,
+    intercept: bool = True,
+) -> Plan:
+    """Make the plan of a release that may never be made: delta 1/n² and norms of 1 if not given."""
+    n, d, l = whole("n", n), whole("d", d), whole("l", l)
+    if delta is None and n < 2:
+        raise InputError(f"n={n} is too few rows to plan for; delta=1/n**2 needs at least 2")
+    return make_plan(
+        n=n,
+        d=d,
+        l=l,
+        epsilon=epsilon,
+        delta=1.0 / n**2 if delta is None else delta,
+        protection=protection,
+        feature_bounds=_bounds(feature_bounds, "feature"),
+        outcome_bounds=_bounds(outcome_bounds, "outcome"),
+        intercept=intercept,
+    )
+
+
+def choose_plan(*, association: str, **settings: Any) -> Plan:
+    """Make the plan of a release, by `make_plan`, where association may also be "auto".
+
+    Guarantee: what "auto" chooses is a function of the plan, so of public numbers alone.
+    """
+    if association == "auto":
+        made = make_plan(**settings)
+        return dataclasses.replace(made, association=recommend_association(made))
+    if association not in ASSOCIATIONS:
+        choices = ", ".join((*ASSOCIATIONS, "auto"))
+        raise InputError(f"association={association!r} is unknown; choose one of {choices}")
+    return make_plan(association=association, **settings)
+
+
+def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
+    """Choose the mechanism for XᵀY from a plan alone: what association="auto" stands for.
+
+    Gauss, unless projecting is predicted to raise R² by more than `MATTERS` with estimator="auto".
+    What is not forecast (a covariance that is not that of all rows, the paper's noise) has Gauss.
+    Cost: a few estimates with d features, O(d³): seconds for a thousand.
+    """
+    choices = associations_for(made.protection)
+    if (
+        len(choices) == 1
+        or made.calibration != "exact"
+        or made.sampled is not None
+        or made.covariance_origin is not CovarianceOrigin.ROWS
+    ):
+        return "gauss"
+    found = predict_ways(
+        [(made, name) for name in choices], estimators=("auto",), signal=as_signal(signal)
+    )
+    scores = {name: only.r2 for name, (only,) in zip(choices, found, strict=True)}
+    return _simplest(scores, "gauss")
+
+
+def recommend_estimator(
+    made: Plan, *, association: str = "gauss", signal: Signal | None = None
+) -> str:
+    """Choose the estimator from a plan alone; "auto" unless another is predicted to be better."""
+    predictions = predict_all(
+        made, association=association, estimators=COMPARED, signal=as_signal(signal)
+    )
+    scores = {name: p.r2 for name, p in zip(COMPARED, predictions, strict=True)}
+    return _simplest(scores, "auto")
+
+
+def _simplest(scores: dict[str, float], simple: str) -> str:
+    """Return the name of the highest score, or the simple one if that costs no more than `MATTERS`."""
+    best = max(scores, key=lambda name: scores[name])
+    return best if scores[best] > scores[simple] + MATTERS else simple
+
+
+def _variant(
+    made: Plan, association: str, estimator: str, found: Regime, prediction: Prediction
+) -> Variant:
+    return Variant(
+        protection=made.protection,
+        association=association,
+        estimator=estimator,
+        covariance_sigma=made.covariance_sigma,
+        association_sigma=made.association_sigma,
+        outcome_sigma=made.outcome_sigma,
+        regime=found,
+        predicted_r2=prediction.r2,
+        standard_error=prediction.standard_error,
+        no_privacy_r2=prediction.no_privacy_r2,
+    )
+
+
+def _regime(made: Plan, association: str, law: Law) -> Regime:
+    variance, energy = float(np.mean(law.outcomes.sd**2)), float(law.features.sd @ law.features.sd)
+    return regime(
+        n=made.n,
+        d=made.d,
+        l=made.l,
+        epsilon=made.budget.epsilon,
+        protection=made.protection,
+        association=association,
+        feature_norm=made.features.norm,
+        outcome_bound=made.outcomes.norm / math.sqrt(made.l),
+        coefficient_norm=math.sqrt(made.d * law.signal.r2 * variance / energy),
+    )
+
+
+def _bounds(value: Any, block: str) -> Bounds:
+    return Bounds(norm=1.0) if value is None else as_bounds(value, block)
+
+
+def whole(name: str, value: Any) -> int:
+    """Return a count as an int, or refuse it by its name."""
+    if not is_number(value) or not math.isfinite(value) or value != int(value) or value < 1:
+        raise InputError(f"{name}={value!r} must be a whole number of at least 1")
+    return int(value)

@@ -1,0 +1,216 @@
+"""The plan's questions turned round: which budget, how many outcomes or rows, for a target R².
+
+Like `primo.plan`, from public numbers and a stated `Signal` alone: nothing here can leak.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from primo.errors import InputError
+from primo.forecast.assumptions import Signal, as_signal
+from primo.forecast.compare import public_plan, whole
+from primo.forecast.forecast import predict_ways
+from primo.forecast.theory import associations_for
+from primo.privacy.budget import is_number
+from primo.privacy.protection import Protection
+
+__all__ = ["epsilon_for", "outcomes_for", "rows_for"]
+
+_EPSILONS = (0.01, 100.0)  # where a budget is looked for
+_MOST_OUTCOMES = 10_000_000
+_MOST_ROWS = 50_000_000
+
+
+def epsilon_for(
+    target_r2: float,
+    *,
+    n: int,
+    d: int,
+    l: int,
+    delta: float | None = None,
+    protection: Protection | str = Protection.BOTH,
+    association: str = "auto",
+    estimator: str = "auto",
+    signal: Signal | None = None,
+    feature_bounds: Any = None,
+    outcome_bounds: Any = None,
+    intercept: bool = True,
+) -> float:
+    """Return the least epsilon, to 1 %, at which R² is predicted to reach the target.
+
+    The prediction is that of `primo.plan` with the same `signal` and bounds; if no bounds are given,
+    of bounds that fit well.
+    """
+    target = _Target(
+        target_r2,
+        delta,
+        protection,
+        association,
+        estimator,
+        signal,
+        feature_bounds,
+        outcome_bounds,
+        intercept,
+    )
+    low, high = _EPSILONS
+    if (top := target.r2(n=n, d=d, l=l, epsilon=high)) < target_r2:
+        raise target.out_of_reach(
+            f"even epsilon={high:g} is predicted to give {top:.3f}; more rows or fewer outcomes "
+            "would help"
+        )
+    if target.reached(n=n, d=d, l=l, epsilon=low):
+        return low
+    while high / low > 1.01:
+        middle = math.sqrt(low * high)
+        enough = target.reached(n=n, d=d, l=l, epsilon=middle)
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def outcomes_for(
+    target_r2: float,
+    *,
+    n: int,
+    d: int,
+    epsilon: float,
+    delta: float | None = None,
+    protection: Protection | str = Protection.BOTH,
+    association: str = "auto",
+    estimator: str = "auto",
+    signal: Signal | None = None,
+    feature_bounds: Any = None,
+    outcome_bounds: Any = None,
+    intercept: bool = True,
+) -> int:
+    """Return how many outcomes, to 1 %, one release can carry at the target R²."""
+    target = _Target(
+        target_r2,
+        delta,
+        protection,
+        association,
+        estimator,
+        signal,
+        feature_bounds,
+        outcome_bounds,
+        intercept,
+    )
+    if (top := target.r2(n=n, d=d, l=1, epsilon=epsilon)) < target_r2:
+        raise target.out_of_reach(
+            f"even one outcome is predicted to have {top:.3f}; more rows or a larger epsilon would "
+            "help"
+        )
+    return _turning_point(
+        lambda l: target.reached(n=n, d=d, l=l, epsilon=epsilon), least=1, most=_MOST_OUTCOMES
+    )[0]
+
+
+def rows_for(
+    target_r2: float,
+    *,
+    d: int,
+    l: int,
+    epsilon: float,
+    delta: float | None = None,
+    protection: Protection | str = Protection.BOTH,
+    association: str = "auto",
+    estimator: str = "auto",
+    signal: Signal | None = None,
+    feature_bounds: Any = None,
+    outcome_bounds: Any = None,
+    intercept: bool = True,
+) -> int:
+    """Return how many rows, to 1 %, are needed for the target R²; delta follows n if None."""
+    target = _Target(
+        target_r2,
+        delta,
+        protection,
+        association,
+        estimator,
+        signal,
+        feature_bounds,
+        outcome_bounds,
+        intercept,
+    )
+    fewest = max(2, whole("d", d) + 1)  # below this least squares fits noise exactly
+    if target.reached(n=fewest, d=d, l=l, epsilon=epsilon):
+        return fewest
+    low, high = _turning_point(
+        lambda n: not target.reached(n=n, d=d, l=l, epsilon=epsilon), least=fewest, most=_MOST_ROWS
+    )
+    if low >= _MOST_ROWS:
+        raise target.out_of_reach(
+            f"even {_MOST_ROWS:,} rows are too few; fewer outcomes, fewer features or a larger "
+            "epsilon would help"
+        )
+    return high
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The R² that is asked for, and what stays fixed while the answer is bisected."""
+
+    r2_wanted: float
+    delta: float | None
+    protection: Protection | str
+    association: str
+    estimator: str
+    signal: Signal | None
+    feature_bounds: Any
+    outcome_bounds: Any
+    intercept: bool
+
+    def __post_init__(self) -> None:
+        wanted, assumed = self.r2_wanted, as_signal(self.signal)
+        if not is_number(wanted) or not 0 < wanted < 1:
+            raise InputError(f"target_r2={wanted!r} must lie between 0 and 1")
+        if wanted >= assumed.r2:
+            raise self.out_of_reach(
+                f"the features are assumed to explain r2={assumed.r2:g} of the variance, with or "
+                "without privacy; ask for less, or state a stronger signal=Signal(r2=...) if you "
+                "know of one"
+            )
+
+    def out_of_reach(self, why: str) -> InputError:
+        return InputError(f"target_r2={self.r2_wanted:g} cannot be reached: {why}")
+
+    def reached(self, *, n: int, d: int, l: int, epsilon: float) -> bool:
+        return self.r2(n=n, d=d, l=l, epsilon=epsilon) >= self.r2_wanted
+
+    def r2(self, *, n: int, d: int, l: int, epsilon: float) -> float:
+        made = public_plan(
+            n=n,
+            d=d,
+            l=l,
+            epsilon=epsilon,
+            delta=self.delta,
+            protection=self.protection,
+            feature_bounds=self.feature_bounds,
+            outcome_bounds=self.outcome_bounds,
+            intercept=self.intercept,
+        )
+        choices = associations_for(made.protection)
+        if self.association != "auto":
+            choices = (self.association,)
+        found = predict_ways(
+            [(made, name) for name in choices],
+            estimators=(self.estimator,),
+            signal=as_signal(self.signal),
+        )
+        return max(only.r2 for (only,) in found)
+
+
+def _turning_point(holds: Callable[[int], bool], *, least: int, most: int) -> tuple[int, int]:
+    """Bracket, to 1 %, where a condition that holds at `least` ceases to; both are `most` if never."""
+    low, high = least, min(4 * least, most)
+    while holds(high):
+        low, high = high, min(4 * high, most)
+        if low == most:
+            return most, most
+    while high - low > max(1, low // 100):
+        middle = min(max(round(math.sqrt(low * high)), low + 1), high - 1)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high

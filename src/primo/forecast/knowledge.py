@@ -1,0 +1,175 @@
+"""What better public knowledge would bring: the same release, planned with other bounds.
+
+Noise is proportional to bounds, so what is known of the columns decides how much of it there is. Every
+line of the comparison is a forecast of its own, under the same assumptions about the same rows; only
+the bounds differ.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from primo.errors import InputError, WeakGuaranteeWarning
+from primo.forecast.assumptions import Signal
+from primo.forecast.forecast import LARGE, is_forecast, predict
+from primo.forecast.law import Block, law_of
+from primo.forecast.table import MATTERS, Better
+from primo.planning.make import extension_plan, make_plan
+from primo.planning.plan import CovarianceOrigin, Plan
+from primo.privacy.bounds import Bounds, Clip
+
+__all__ = ["better_knowledge", "bounds_of", "replanned"]
+
+TOO_LARGE = 700  # features, beyond which each forecast takes minutes
+_AMPLE = 1.25  # lengths of a usual row of genotypes, as Bounds.from_frequencies has it
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Idea:
+    """Bounds that could be given, and how."""
+
+    words: str
+    features: Bounds | None = None  # None: as they are
+    outcomes: Bounds | None = None
+
+
+def better_knowledge(
+    plan: Plan, *, association: str, estimator: str, signal: Signal, than: float
+) -> tuple[Better, ...]:
+    """Forecast the release under bounds that say more; return what beats `than`, the best first.
+
+    Nothing is read: means and deviations are those that are assumed or stated. Ideas that are not
+    forecast to bring more than `MATTERS` are left out. Cost: up to five forecasts, three beyond 200
+    features, none beyond 700.
+    """
+    if min(plan.d, plan.n) > TOO_LARGE or not is_forecast(plan):
+        return ()
+    law = law_of(plan, signal)
+    ideas, most = [], 1 if plan.d > LARGE else 2  # of either block; the last says the most
+    if plan.covariance_origin is CovarianceOrigin.ROWS and plan.protection.features_private:
+        ideas += _feature_ideas(plan.features, law.features)[-most:]
+    if plan.protection.outcomes_private:
+        ideas += _outcome_ideas(plan.outcomes, law.outcomes)[-most:]
+    same_rows = law.stated(plan)
+    tried = [(idea, _forecast(plan, idea, association, estimator, same_rows)) for idea in ideas]
+    of_features = [pair for pair in tried if pair[0].features is not None]
+    of_outcomes = [pair for pair in tried if pair[0].outcomes is not None]
+    if of_features and of_outcomes:  # join the best of either block
+        x = max(of_features, key=lambda pair: pair[1])[0]
+        y = max(of_outcomes, key=lambda pair: pair[1])[0]
+        both = _Idea(words=f"{x.words}, and {y.words}", features=x.features, outcomes=y.outcomes)
+        tried.append((both, _forecast(plan, both, association, estimator, same_rows)))
+    better = [
+        Better(knowledge=idea.words, predicted_r2=r2, instead_of=than)
+        for idea, r2 in tried
+        if r2 > than + MATTERS
+    ]
+    return tuple(sorted(better, key=lambda b: -b.predicted_r2))
+
+
+def replanned(
+    plan: Plan,
+    *,
+    epsilon: float | None = None,
+    features: Bounds | None = None,
+    outcomes: Bounds | None = None,
+) -> Plan:
+    """Return the plan of the same release at another epsilon, or with other bounds."""
+    epsilon = plan.budget.epsilon if epsilon is None else epsilon
+    outcomes = bounds_of(plan.outcomes) if outcomes is None else outcomes
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WeakGuaranteeWarning)  # said when the release was planned
+        if plan.earlier_mu:  # the covariance is paid for already
+            return extension_plan(
+                plan, l=plan.l, epsilon=epsilon, delta=plan.budget.delta, outcome_bounds=outcomes
+            )
+        return make_plan(
+            n=plan.n,
+            d=plan.d,
+            l=plan.l,
+            epsilon=epsilon,
+            delta=plan.budget.delta,
+            protection=plan.protection,
+            feature_bounds=bounds_of(plan.features) if features is None else features,
+            outcome_bounds=outcomes,
+            intercept=plan.intercept,
+            split=plan.split if plan.covariance_noisy else None,
+            outcome_moments="full" if plan.full_outcome_moments else "diagonal",
+            association=plan.association,
+        )
+
+
+def bounds_of(clip: Clip) -> Bounds:
+    """Return the bounds that a plan was made with."""
+    if clip.box:
+        return Bounds(
+            lower=clip.centre - clip.scale, upper=clip.centre + clip.scale, norm=clip.norm
+        )
+    return Bounds(centre=clip.centre, scale=clip.scale, norm=clip.norm)
+
+
+def _forecast(plan: Plan, idea: _Idea, association: str, estimator: str, signal: Signal) -> float:
+    try:
+        made = replanned(plan, features=idea.features, outcomes=idea.outcomes)
+        return predict(made, association=association, estimator=estimator, signal=signal).r2
+    except InputError:  # bounds with which the numbers do not fit the integers
+        return -math.inf
+
+
+def _feature_ideas(clip: Clip, block: Block) -> list[_Idea]:
+    if not block.genotypes.any():
+        return _ideas(clip, block, "features")
+    known = block.genotypes
+    norm = math.sqrt(_AMPLE**2 * int(known.sum()) + int((~known).sum()))
+    bounds = Bounds(
+        centre=np.where(known, clip.centre + clip.scale * block.mean, clip.centre),
+        scale=np.where(known, clip.scale * block.sd, clip.scale),
+        norm=norm,
+    )
+    return [
+        _Idea(
+            words="public allele frequencies (--frequencies, Bounds.from_frequencies)",
+            features=bounds,
+        )
+    ]
+
+
+def _outcome_ideas(clip: Clip, block: Block) -> list[_Idea]:
+    return [
+        dataclasses.replace(idea, features=None, outcomes=idea.features)
+        for idea in _ideas(clip, block, "outcomes")
+    ]
+
+
+def _ideas(clip: Clip, block: Block, name: str) -> list[_Idea]:
+    """Return a norm that fits, and means and deviations in place of a range, as ideas for features."""
+    width = clip.width
+    # The longest of few columns strays further from a usual one.
+    room = 1.15 + 1 / math.sqrt(width)
+    found = []
+    norm = float(f"{room * block.length:.2g}")
+    if clip.norm > 1.25 * norm:
+        found.append(
+            _Idea(words=f"a norm of {norm:g} for the {name}", features=_with_norm(clip, norm))
+        )
+    if clip.box:
+        found.append(
+            _Idea(
+                words=f"public means and standard deviations of the {name} as centre and scale",
+                features=Bounds(
+                    centre=clip.centre + clip.scale * block.mean,
+                    scale=clip.scale * block.sd,
+                    norm=room * math.sqrt(width),
+                ),
+            )
+        )
+    return found
+
+
+def _with_norm(clip: Clip, norm: float) -> Bounds:
+    return dataclasses.replace(bounds_of(clip), norm=norm)

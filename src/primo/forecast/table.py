@@ -1,0 +1,224 @@
+"""What `primo.plan` answers with: every variant considered, as numbers and as a letter."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from primo.errors import InputError
+from primo.forecast.assumptions import Signal
+from primo.forecast.theory import Regime
+from primo.privacy.protection import Protection
+
+__all__ = ["MATTERS", "Better", "PlanTable", "Variant"]
+
+#: A simpler way is preferred unless another is predicted to be better by more than this.
+MATTERS = 0.005
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One way to release and estimate, and what to expect of it."""
+
+    protection: Protection
+    association: str  # "gauss" or "projection"
+    estimator: str
+    covariance_sigma: float  # noise scales, in scaled units; 0 is exact because public
+    association_sigma: float
+    outcome_sigma: float
+    regime: Regime
+    predicted_r2: float  # on new rows
+    standard_error: float  # of predicted_r2, from the finite simulation
+    no_privacy_r2: float  # of the best fit without any privacy, on new rows
+
+    @property
+    def lost(self) -> float:
+        """Share of the outcomes' variance that privacy costs: excess error over the variance."""
+        return self.no_privacy_r2 - self.predicted_r2
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and words."""
+        return asdict(self) | {"protection": str(self.protection), "lost": self.lost}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Better:
+    """What public knowledge that the bounds do not use would bring."""
+
+    knowledge: str
+    predicted_r2: float
+    instead_of: float
+
+    def __str__(self) -> str:
+        """Return a line to read."""
+        return f"{self.predicted_r2:.3f} instead of {self.instead_of:.3f} with {self.knowledge}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanTable:
+    """What `plan` returns: every variant considered. Print it to read it."""
+
+    n: int
+    d: int
+    l: int
+    epsilon: float
+    delta: float
+    signal: Signal
+    assumptions: tuple[str, ...]  # all of them, in words
+    variants: tuple[Variant, ...]  # the strongest protection first
+    better: tuple[Better, ...] = ()  # than the recommended one, with better public knowledge
+    outcome_sd: float | None = None  # what the assumption means in the units of the outcome bounds
+
+    @property
+    def recommended(self) -> Variant:
+        """The best variant under the strongest protection that was asked for.
+
+        A weaker protection is a decision about people, not about accuracy, so it is never
+        recommended for being more accurate: see `best` for each.
+        """
+        return self.best(self.variants[0].protection)
+
+    @property
+    def protections(self) -> tuple[Protection, ...]:
+        """The protections compared, the strongest first."""
+        return tuple(dict.fromkeys(v.protection for v in self.variants))
+
+    def best(self, protection: Protection | str) -> Variant:
+        """Return the variant to use under a protection.
+
+        The highest predicted R²; a simpler one (Gauss before projection, "auto", which adapts to
+        the release, before a fixed estimator) if that costs no more than `MATTERS`.
+        """
+        protection = Protection.parse(protection)
+        among = [v for v in self.variants if v.protection is protection]
+        if not among:
+            raise InputError(
+                f"protection={str(protection)!r} is not part of this plan, which has "
+                + ", ".join(self.protections)
+            )
+        top = max(v.predicted_r2 for v in among)
+        close = [v for v in among if v.predicted_r2 >= top - MATTERS]
+        return min(close, key=lambda v: (v.association != "gauss", v.estimator != "auto"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and words, ready for JSON."""
+        return {
+            "n": self.n,
+            "d": self.d,
+            "l": self.l,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "signal": asdict(self.signal),
+            "assumptions": list(self.assumptions),
+            "better_knowledge": [asdict(b) for b in self.better],
+            "variants": [v.to_dict() for v in self.variants],
+            "recommended": self.recommended.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        """Return a table that needs no knowledge of privacy theory."""
+        return "\n".join((*self._head(), "", *self._table(), "", *self._advice(), *self._theory()))
+
+    def _head(self) -> list[str]:
+        return [
+            f"Plan for {_count(self.n, 'row')}, {_count(self.d, 'feature')}, "
+            f"{_count(self.l, 'outcome')}; "
+            f"epsilon {self.epsilon:g}, delta {self.delta:.3g}. No data was read.",
+            *_wrap(
+                f"Assumed: {'; '.join(self.assumptions)}. If that is not so, the prediction is not "
+                "either: state your own with signal=Signal(...), or by --signal-r2, --outcome-sd and "
+                "--feature-sd." + self._in_units()
+            ),
+        ]
+
+    def _in_units(self) -> str:
+        if self.outcome_sd is None:
+            return (
+                " Bounds that fit are assumed; give yours, and outcome_sd=, to see what they cost."
+            )
+        return (
+            f" For the outcomes that is a standard deviation of {self.outcome_sd:.3g} (median) in their "
+            "own units; if yours is another, pass outcome_sd=."
+        )
+
+    def _table(self) -> list[str]:
+        best = {protection: self.best(protection) for protection in self.protections}
+        header = (
+            f"  {'what is secret':<16}{'association':<13}{'estimator':<11}{'predicted R²':<18}"
+            f"{'no privacy':<12}{'noise: XᵀX':<12}{'XᵀY':<10}"
+        )
+        lines = [header.rstrip()]
+        for v in self.variants:
+            mark = "*" if v is best[v.protection] else " "
+            sigma = f"{v.covariance_sigma:.3g}" if v.covariance_sigma else "none"
+            score = f"{v.predicted_r2:.3f} ± {2 * v.standard_error:.3f}"
+            lines.append(
+                f"{mark} {v.protection:<16}{v.association:<13}{v.estimator:<11}{score:<18}"
+                f"{v.no_privacy_r2:<12.3f}{sigma:<12}{v.association_sigma:<10.3g}".rstrip()
+            )
+        lines += _wrap(
+            "R²: the share of the variance of all outcomes together that the fit explains on new rows, "
+            "1 at best, 0 for predicting the mean, below 0 for worse than that; ± is the precision of "
+            "this simulation. No privacy: a ridge with the best penalty. * marks the best way to "
+            "protect what is secret."
+        )
+        return lines
+
+    def _advice(self) -> list[str]:
+        chosen = self.recommended
+        text = (
+            f"Recommended: protection={str(chosen.protection)!r}, "
+            f"association={chosen.association!r}, estimator={chosen.estimator!r}: predicted R² "
+            f"{chosen.predicted_r2:.3f}; privacy costs {chosen.lost:.3f}."
+        )
+        if chosen.predicted_r2 < 0.1 * chosen.no_privacy_r2:
+            text += " Little is left of the signal: more rows, fewer outcomes or a larger epsilon."
+        for protection in self.protections[1:]:
+            other = self.best(protection)
+            if other.predicted_r2 > chosen.predicted_r2 + MATTERS:
+                public = "outcomes" if protection is Protection.FEATURES else "features"
+                text += (
+                    f" If the {public} are public anyway, protection={str(protection)!r} gives "
+                    f"{other.predicted_r2:.3f}."
+                )
+        lines = _wrap(text)
+        if self.better:
+            lines += ["", "  Better public knowledge, everything else unchanged: predicted R²"]
+            lines += [line for better in self.better for line in _wrap(f"- {better}.")]
+        return lines
+
+    def _theory(self) -> list[str]:
+        lines = [
+            "",
+            "What the paper's theory says: how excess error grows, without its constants, as a share",
+            "of the squared bound of one outcome (1 is no better than predicting the mean).",
+        ]
+        seen = dict.fromkeys((v.protection, v.association) for v in self.variants)
+        for protection, association in seen:
+            found = next(
+                v.regime
+                for v in self.variants
+                if (v.protection, v.association) == (protection, association)
+            )
+            square = found.outcome_bound**2
+            price = (
+                "as accurate as a single outcome would be (“PRIMO for free”)"
+                if found.free
+                else f"{found.cost:.3g} times that (the paper's cost: {found.printed_cost})"
+            )
+            lines += _wrap(
+                f"{protection}, {association}: row {found.row} of Table 1, since {found.condition}. "
+                f"Error {found.rate / square:.2g}, where {found.lower_bound / square:.2g} is the least "
+                f"possible for a single outcome: {price}."
+                + (" The bound promises nothing here." * found.trivial)
+            )
+        return lines
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'s' * (number > 1)}"
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, width=98, initial_indent="  ", subsequent_indent="  ")

@@ -1,0 +1,176 @@
+"""Public bounds in a TOML file: limits of a block, and of single columns by name or pattern.
+
+```toml
+[features]            # all features, unless a column says otherwise
+lower = 0
+upper = 2
+norm = 4.5            # optional: row norm in scaled units, (value - middle) / half-width
+
+[features.columns.age]
+lower = 18
+upper = 90
+
+[outcomes]
+centre = 0            # instead of a range: centre, scale and a norm
+scale = 1
+norm = 6
+```
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from primo.errors import BoundsError, InputError
+from primo.privacy.bounds import Bounds
+from primo.privacy.budget import is_number
+
+__all__ = ["Limit", "block_bounds", "read_bounds_file"]
+
+_BLOCKS = ("features", "outcomes")
+_KEYS = ("lower", "upper", "centre", "scale")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """Public limits of one column: a range, or a centre and a scale."""
+
+    centre: float
+    scale: float
+    box: bool  # whether values outside centre ± scale are moved to the end of that range
+
+    @classmethod
+    def of_range(cls, lower: float, upper: float) -> Limit:
+        """Return the limit of a column that lies between two numbers."""
+        return cls(centre=lower / 2 + upper / 2, scale=upper / 2 - lower / 2, box=True)
+
+
+def read_bounds_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a bounds file and check its words; column names are checked by `block_bounds`."""
+    try:
+        with open(path, "rb") as file:
+            table = tomllib.load(file)
+    except OSError as error:
+        raise InputError(f"bounds file {str(path)!r}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of a number too long
+        raise InputError(f"bounds file {str(path)!r} is not TOML: {error}") from None
+    _only(table, _BLOCKS, str(path))
+    for block, spec in table.items():
+        if not isinstance(spec, dict):
+            raise InputError(f"{path}: {block} must be a section, [{block}]")
+        _only(spec, (*_KEYS, "norm", "columns"), f"{path}, [{block}]")
+        columns = spec.get("columns", {})
+        if not isinstance(columns, dict):
+            raise InputError(f"{path}: columns must be sections, [{block}.columns.NAME]")
+        for name, column in columns.items():
+            where = f"{path}, [{block}.columns.{name}]"
+            if not isinstance(column, dict):
+                raise InputError(f"{where} must be a section with lower and upper")
+            _only(column, _KEYS, where)
+    return table
+
+
+def block_bounds(
+    spec: Mapping[str, Any] | None,
+    names: Sequence[str],
+    *,
+    block: str,
+    known: Mapping[str, Limit] | None = None,
+    norm: float | None = None,
+) -> Bounds | None:
+    """Return the bounds of a block from its section of a bounds file, or None if nothing is said.
+
+    `known` are limits that follow from what a column is (a genotype lies in 0 to 2); the file may
+    override them. `norm` is the row norm if the file gives none.
+    """
+    spec, known = dict(spec or {}), known or {}
+    if not spec and not known:
+        return None
+    columns: dict[str, Any] = spec.pop("columns", {})
+    norm = spec.pop("norm", norm)
+    if norm is not None and not (is_number(norm) and norm > 0):
+        raise BoundsError(f"[{block}] norm = {norm!r} must be a positive number")
+    common = _limit(spec, f"[{block}]") if any(key in spec for key in _KEYS) else None
+    if not columns and not known and common is None:
+        return Bounds(norm=norm)
+    for pattern in columns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise InputError(
+                f"[{block}.columns.{pattern}] names no column of the {block}; they are called "
+                f"{', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
+            )
+    overrides = {
+        pattern: _limit(column, f"[{block}.columns.{pattern}]")
+        for pattern, column in columns.items()
+    }
+    limits = [_pick(name, overrides, common, known) for name in names]
+    without = [name for name, limit in zip(names, limits, strict=True) if limit is None]
+    if without:
+        raise BoundsError(
+            f"{len(without)} of the {block} have no bounds, the first is {without[0]!r}; say what is "
+            f"publicly known of it in the bounds file:\n[{block}.columns.{_quoted(without[0])}]\n"
+            "lower = ...\nupper = ..."
+        )
+    return _bounds([limit for limit in limits if limit is not None], norm, block)
+
+
+def _bounds(limits: list[Limit], norm: float | None, block: str) -> Bounds:
+    centre = np.array([limit.centre for limit in limits])
+    scale = np.array([limit.scale for limit in limits])
+    if all(limit.box for limit in limits):
+        return Bounds(lower=centre - scale, upper=centre + scale, norm=norm)
+    if norm is None:
+        raise BoundsError(f"[{block}] has a centre and scale, so it needs a row norm: norm = ...")
+    return Bounds(centre=centre, scale=scale, norm=norm)
+
+
+def _pick(
+    name: str,
+    overrides: Mapping[str, Limit],
+    common: Limit | None,
+    known: Mapping[str, Limit],
+) -> Limit | None:
+    """Return what is said of a column: by its name, by a pattern, by what it is, of the whole block."""
+    if name in overrides:
+        return overrides[name]
+    for pattern, limit in overrides.items():
+        if fnmatchcase(name, pattern):
+            return limit
+    return known.get(name, common)
+
+
+def _limit(spec: Mapping[str, Any], where: str) -> Limit:
+    given = {key: spec[key] for key in _KEYS if key in spec}
+    for key, value in given.items():
+        if not is_number(value) or not np.isfinite(value):
+            raise BoundsError(f"{where} {key} = {value!r} must be a number")
+    if given.keys() == {"lower", "upper"}:
+        if not given["lower"] < given["upper"]:
+            raise BoundsError(
+                f"{where} lower = {given['lower']:g} is not below upper = {given['upper']:g}"
+            )
+        return Limit.of_range(float(given["lower"]), float(given["upper"]))
+    if given.keys() == {"centre", "scale"}:
+        if not given["scale"] > 0:
+            raise BoundsError(f"{where} scale = {given['scale']:g} must be positive")
+        return Limit(centre=float(given["centre"]), scale=float(given["scale"]), box=False)
+    raise BoundsError(
+        f"{where} needs lower and upper, or centre and scale; it has {', '.join(given) or 'neither'}"
+    )
+
+
+def _only(table: Mapping[str, Any], allowed: Sequence[str], where: str) -> None:
+    for key in table:
+        if key not in allowed:
+            raise InputError(f"{where}: {key!r} is not known; choose from {', '.join(allowed)}")
+
+
+def _quoted(name: str) -> str:
+    return name if name.replace("_", "").replace("-", "").isalnum() else f'"{name}"'

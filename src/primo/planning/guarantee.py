@@ -1,0 +1,174 @@
+"""Does a plan state the guarantee that its noise gives? Everything is computed anew.
+
+A plan that was made here does (`planning.make`). One that was read from a file may have been edited, and
+nobody should be told an epsilon, or build on a protection, that the noise does not back. What a file
+alone cannot show is what no noise depends on, if all its parts were rewritten alike: whether a block
+that counts as private did get its noise (so also which protection was kept), what earlier releases
+cost, how many rows a person owns, whether the noise can be recomputed from a seed, how many rows there
+were, which bounds they were clipped to, and how missing values were treated. For that the ledger
+keeps the digest of the bundle.
+"""
+
+from __future__ import annotations
+
+import math
+
+from primo.errors import InputError, PrivacyError
+from primo.planning.make import check_choices, margin_of, paper_algorithm, sampled_scales
+from primo.planning.plan import CovarianceOrigin, Plan
+from primo.privacy.calibration import epsilon_with_margin
+from primo.privacy.paper import PaperAlgorithm, paper_scales
+from primo.privacy.protection import Protection
+from primo.privacy.sensitivity import joint_distance
+from primo.privacy.subsampling import true_epsilon
+
+__all__ = ["check_plan", "noisy_blocks"]
+
+#: Last digits of a calibration may change with a version; radii and scales are rounded to a grid.
+_FLATTERED, _OVERSTATED = 1e-6, 1e-4
+
+
+def check_plan(plan: Plan) -> None:
+    """Refuse a plan that no planner makes, or whose guarantee is not that of its own noise.
+
+    Guarantee: afterwards mu is that of the noise of every block that `plan.protection` makes private,
+    epsilon is that of mu (or of the sampled covariance) at delta, and in paper mode the noise is what
+    the paper prints for the claimed budget.
+    Cost: some ten milliseconds; half a second for a sampled covariance.
+    """
+    _check_sizes(plan)
+    _check_words(plan)
+    _check_origin(plan)
+    _check_noise(plan)
+    _check_epsilon(plan)
+
+
+def noisy_blocks(plan: Plan) -> list[str]:
+    """Name the blocks that have noise, drawn now or in an earlier release; a file lists them, too."""
+    sigmas = {
+        "covariance": plan.covariance_sigma,
+        "association": plan.association_sigma,
+        "outcome_moments": plan.outcome_sigma,
+    }
+    return [name for name, sigma in sigmas.items() if sigma > 0]
+
+
+def _refuse(unless: bool, reason: str) -> None:
+    if not unless:
+        raise PrivacyError(reason)
+
+
+def _fits(stated: float, true: float) -> bool:
+    """Whether a stated loss is the true one: hardly below it, and not far above."""
+    return true * (1 - _FLATTERED) <= stated <= true * (1 + _OVERSTATED)
+
+
+def _check_sizes(plan: Plan) -> None:
+    sampled = 1 if plan.sampled is None else plan.sampled
+    _refuse(
+        min(plan.n, plan.d, plan.l, plan.rows_per_person) >= 1
+        and 1 <= sampled < max(plan.n, 2)
+        and plan.features.centre.shape == plan.features.scale.shape == (plan.d,)
+        and plan.outcomes.centre.shape == plan.outcomes.scale.shape == (plan.l,),
+        "the plan is not one that primo makes: its sizes contradict each other",
+    )
+
+
+def _check_words(plan: Plan) -> None:
+    exact = plan.calibration == "exact"
+    try:
+        check_choices(
+            plan.protection,
+            split=plan.split if exact else None,
+            outcome_moments="auto",
+            missing=plan.missing,
+            association=plan.association,
+            calibration=plan.calibration,
+            sampled=plan.sampled,
+            reference_covariance=plan.covariance_origin is CovarianceOrigin.REFERENCE,
+        )
+    except InputError as error:
+        raise PrivacyError(f"the plan is not one that primo makes: {error}") from None
+
+
+def _check_origin(plan: Plan) -> None:
+    """See that an exact covariance is public, and that one of an earlier release was paid for."""
+    origin, private = plan.covariance_origin, plan.protection.features_private
+    wide_and_public = not private and plan.width > plan.n
+    _refuse(
+        (origin is CovarianceOrigin.ROW_SPACE) == wide_and_public
+        and (plan.n > 1 or not wide_and_public),
+        f"the plan takes its covariance from: {origin}; that does not fit its protection and sizes",
+    )
+    earlier = origin is CovarianceOrigin.EARLIER
+    fresh = origin is CovarianceOrigin.ROWS or plan.calibration != "exact"
+    _refuse(
+        0 <= plan.earlier_mu < math.inf
+        and not (earlier and plan.earlier_mu == 0)
+        and not (fresh and plan.earlier_mu > 0),
+        "the plan does not say what the releases that it extends cost",
+    )
+    _refuse(
+        plan.grid.fits(plan.n), "the noise does not fit the guarantee: its grid is out of range"
+    )
+    paid = math.sqrt(joint_distance(plan.grid.p, 0 * plan.grid.q, 0 * plan.grid.s))
+    _refuse(
+        not (earlier and private) or paid * (1 - _FLATTERED) <= plan.earlier_mu,
+        "the noise of the earlier covariance does not fit the guarantee of the earlier releases",
+    )
+
+
+def _check_noise(plan: Plan) -> None:
+    """Compare mu and the split with the noise of the blocks that are private."""
+    grid = plan.grid
+    spent = joint_distance(grid.p if plan.covariance_noisy else 0 * grid.p, grid.q, grid.s)
+    _refuse(
+        _fits(plan.mu, math.sqrt(spent)),
+        "the noise does not fit the guarantee that the plan states: mu is another",
+    )
+    if plan.covariance_noisy or plan.calibration != "exact":
+        split_fits = math.isclose(plan.split, grid.q / grid.p, rel_tol=_OVERSTATED)
+    else:
+        split_fits = plan.split == 2.0  # nothing is to be split
+    _refuse(split_fits, "the noise does not fit the split ratio that the plan states")
+
+
+def _check_epsilon(plan: Plan) -> None:
+    """Compute epsilon at delta from the noise, and compare it with what is stated and was asked for."""
+    own = margin_of(plan.width, plan.l, plan.full_outcome_moments)
+    earlier = plan.earlier_mu > 0  # the margins of the earlier releases are then included
+    _refuse(
+        math.isclose(plan.margin, own, rel_tol=1e-9) or (earlier and own < plan.margin < 1),
+        "the lattice margin does not fit the number of released numbers",
+    )
+    delta = plan.budget.delta
+    if plan.draws_sample and plan.sampled is not None:
+        scales = sampled_scales(plan.n, plan.sampled, plan.grid)
+        true = true_epsilon(scales, delta * math.exp(-2 * own)) + 2 * own
+    else:
+        true = epsilon_with_margin(plan.mu, delta, own)
+    _refuse(
+        _fits(plan.epsilon, true),
+        "epsilon and delta do not fit the noise: its guarantee is another than the stated one",
+    )
+    if plan.calibration == "exact":
+        _refuse(plan.epsilon == plan.budget.epsilon, "epsilon is not that of the budget")
+    else:
+        _refuse(_as_printed(plan), "the noise is not what the paper prints for the budget")
+
+
+def _as_printed(plan: Plan) -> bool:
+    """Whether the noise of a plan in paper mode is the printed one."""
+    private = plan.protection.features_private
+    choices = [(paper_algorithm(plan.protection, plan.calibration, plan.sampled), plan.sampled)]
+    if plan.protection is Protection.BOTH and plan.sampled is None:
+        choices.append((PaperAlgorithm.SUB_SAMP_REUSE_COV, plan.n))  # all rows were "sampled"
+    for algorithm, sampled in choices:
+        scales = paper_scales(algorithm, plan.budget, rows=plan.n, sampled=sampled)
+        q = scales.association**-2
+        p = scales.covariance**-2 if private else q / 2
+        if math.isclose(plan.grid.q, q, rel_tol=_OVERSTATED) and math.isclose(
+            plan.grid.p, p, rel_tol=_OVERSTATED
+        ):
+            return True
+    return False

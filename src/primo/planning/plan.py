@@ -1,0 +1,216 @@
+"""The plan: everything that is fixed before the first row is read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from primo.errors import InputError
+from primo.privacy.accounting import Cost
+from primo.privacy.bounds import Clip
+from primo.privacy.budget import Budget
+from primo.privacy.calibration import epsilon_with_margin
+from primo.privacy.grid import Grid
+from primo.privacy.protection import Protection
+from primo.rows.quantise import Quantiser
+
+__all__ = ["CovarianceOrigin", "Plan"]
+
+
+class CovarianceOrigin(StrEnum):
+    """Where the covariance of a release comes from."""
+
+    ROWS = "rows"  # these rows: with noise, or exact where the features are public
+    REFERENCE = "reference"  # a public reference panel: costs nothing
+    EARLIER = "earlier"  # an earlier release of the same rows: paid already
+    ROW_SPACE = "row space"  # more public features than rows: never formed
+
+
+MOST_ROWS_PER_PERSON = 10**6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The public contract of one release; `planner.make_plan` builds it.
+
+    Guarantee: moments of rows quantised by `feature_quantiser` and `outcome_quantiser`, plus discrete
+    Gaussian noise of the variances of `grid` on every private block, are `mu`-GDP and satisfy
+    (`epsilon`, `budget.delta`) for `protection` under replace-one. `epsilon` is at most the budget's,
+    except in paper mode, where the budget is only what the paper claims.
+    """
+
+    n: int
+    d: int
+    l: int
+    protection: Protection
+    budget: Budget
+    mu: float
+    epsilon: float  # truly given at budget.delta
+    margin: float  # lattice margin, included in epsilon
+    split: float
+    features: Clip
+    outcomes: Clip
+    intercept: bool
+    full_outcome_moments: bool
+    missing: str
+    grid: Grid
+    association: str = "gauss"  # or "projection"
+    calibration: str = "exact"  # or "paper", "paper-alg3"
+    sampled: int | None = None  # rows in the covariance if it is sub-sampled
+    covariance_origin: CovarianceOrigin = CovarianceOrigin.ROWS
+    earlier_mu: float = 0.0  # of the earlier releases that this one extends, composed
+    rows_per_person: int = 1  # 2 where a row is a haplotype; the guarantee above is for one row
+
+    def __post_init__(self) -> None:
+        """Refuse more rows of a person than anybody owns, which floats could not multiply by."""
+        if self.rows_per_person > MOST_ROWS_PER_PERSON:
+            raise InputError(f"rows_per_person must be at most {MOST_ROWS_PER_PERSON}")
+
+    @property
+    def width(self) -> int:
+        """Rows of the covariance: the features and, last, the constant if there is an intercept."""
+        return self.d + self.intercept
+
+    @property
+    def total_mu(self) -> float:
+        """Mu of this release and the earlier ones that it extends, together."""
+        return math.hypot(self.mu, self.earlier_mu)
+
+    @property
+    def total_epsilon(self) -> float:
+        """Epsilon, at budget.delta, of this release and the earlier ones that it extends."""
+        return epsilon_with_margin(self.total_mu, self.budget.delta, self.margin)
+
+    @property
+    def person_mu(self) -> float:
+        """Total mu against replacing all rows of a person: the mean moves as many times as far."""
+        return self.rows_per_person * self.total_mu
+
+    @property
+    def person_epsilon(self) -> float:
+        """Total epsilon, at budget.delta, against replacing all rows of a person.
+
+        From mu where that is several rows: it holds also if the sampled rows are known, while an (ε, δ)
+        for one row would need a larger delta for two.
+        """
+        if self.rows_per_person > 1:
+            return epsilon_with_margin(self.person_mu, self.budget.delta, self.margin)
+        return self.total_epsilon if self.earlier_mu else self.epsilon
+
+    @property
+    def cost(self) -> Cost:
+        """What this release adds to everything else released of the same people.
+
+        A secret sample is accounted for by its (epsilon, delta), any other release by its mu.
+        """
+        if self.draws_sample:
+            alone = Cost(epsilon=self.epsilon, delta=self.budget.delta)
+        else:
+            alone = Cost(mu=self.mu, margin=self.margin)
+        return alone.for_group(self.rows_per_person)
+
+    @property
+    def _constant_share(self) -> float:
+        """Squared constant over the squared norm of the features; 0 without an intercept.
+
+        A share κ multiplies all noise variances by 1 + κ, and those of the means by 1 + 1/κ. One mean
+        against d slopes: d(1 + κ) + (1 + 1/κ) is least at κ = 1/√d. Half of that, since slopes in faint
+        directions are shrunk anyway; and never shorter than a typical feature.
+        """
+        return max(1 / self.d, 0.5 / math.sqrt(self.d)) if self.intercept else 0.0
+
+    @property
+    def feature_norm(self) -> float:
+        """Bound on a row of features in scaled units, with the constant."""
+        return self.features.norm * math.sqrt(1 + self._constant_share)
+
+    @property
+    def feature_step(self) -> float:
+        """Grid step of the features in scaled units."""
+        return self.feature_norm / math.sqrt(self.grid.feature_radius_squared)
+
+    @property
+    def outcome_step(self) -> float:
+        """Grid step of the outcomes in scaled units."""
+        return self.outcomes.norm / math.sqrt(self.grid.outcome_radius_squared)
+
+    @property
+    def constant_steps(self) -> int | None:
+        """The constant feature in grid steps."""
+        if not self.intercept:
+            return None
+        return math.floor(self.features.norm * math.sqrt(self._constant_share) / self.feature_step)
+
+    @property
+    def constant(self) -> float:
+        """The constant feature in scaled units; 0 without an intercept."""
+        return (self.constant_steps or 0) * self.feature_step
+
+    @property
+    def sampling_factor(self) -> float:
+        """What the covariance of the sampled rows is multiplied by to stand for all rows."""
+        return 1.0 if self.sampled is None else self.n / self.sampled
+
+    @property
+    def draws_sample(self) -> bool:
+        """Whether the covariance is made of a secret sample of these rows."""
+        return self.sampled is not None and self.covariance_origin is CovarianceOrigin.ROWS
+
+    @property
+    def covariance_noisy(self) -> bool:
+        """Whether this release draws noise for a covariance."""
+        return self.protection.features_private and self.covariance_origin is CovarianceOrigin.ROWS
+
+    @property
+    def covariance_sigma(self) -> float:
+        """Noise scale on the diagonal of XᵀX in scaled units; 0 where it is public."""
+        if not self.protection.features_private:
+            return 0.0
+        if self.covariance_origin is CovarianceOrigin.REFERENCE:
+            return 0.0
+        steps = math.exp2(self.grid.covariance_variance_bits / 2)
+        return steps * self.feature_step**2 * self.sampling_factor
+
+    @property
+    def triangle_bits(self) -> int:
+        """How many bits less variance there is off the diagonal of a symmetric block.
+
+        One for svec noise; the paper draws an iid triangle.
+        """
+        return 1 if self.calibration == "exact" else 0
+
+    @property
+    def association_sigma(self) -> float:
+        """Noise scale on every entry of XᵀY in scaled units."""
+        steps = math.exp2(self.grid.association_variance_bits / 2)
+        return steps * self.feature_step * self.outcome_step
+
+    @property
+    def outcome_sigma(self) -> float:
+        """Noise scale on svec(YᵀY) in scaled units; 0 where the outcomes are public."""
+        if not self.protection.outcomes_private:
+            return 0.0
+        return math.exp2(self.grid.outcome_variance_bits / 2) * self.outcome_step**2
+
+    def feature_quantiser(self) -> Quantiser:
+        """Return the map from rows of features to integer rows."""
+        return Quantiser(
+            clip=self.features,
+            step=self.feature_step,
+            radius_squared=self.grid.feature_radius_squared,
+            constant=self.constant_steps,
+            missing=self.missing,
+            block="features",
+        )
+
+    def outcome_quantiser(self) -> Quantiser:
+        """Return the map from rows of outcomes to integer rows."""
+        return Quantiser(
+            clip=self.outcomes,
+            step=self.outcome_step,
+            radius_squared=self.grid.outcome_radius_squared,
+            constant=None,
+            missing=self.missing,
+            block="outcomes",
+        )

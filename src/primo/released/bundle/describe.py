@@ -1,0 +1,79 @@
+"""What a bundle says in words and public numbers: the statement and the plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import operator
+from typing import Any
+
+import numpy as np
+
+from primo.planning.plan import Plan
+from primo.privacy.bounds import Clip
+from primo.released.bundle.manifest import NOT_FOR_PUBLICATION
+from primo.released.release import Release
+
+__all__ = ["plan_text", "statement_text"]
+
+
+def statement_text(release: Release) -> str:
+    """Return the privacy statement; a release that may not be published says so first."""
+    banner = "" if release.publishable else f"*** {NOT_FOR_PUBLICATION} ***\n\n"
+    return f"{banner}{release.statement()}\n"
+
+
+def plan_text(plan: Plan) -> str:
+    """Return the plan as JSON for people: all of it follows from public choices."""
+    described = {
+        "rows": plan.n,
+        "features": plan.d,
+        "outcomes": plan.l,
+        "protection": str(plan.protection),
+        "budget": {"epsilon": plan.budget.epsilon, "delta": plan.budget.delta},
+        "guarantee": {
+            "epsilon": plan.epsilon,
+            "delta": plan.budget.delta,
+            "mu": plan.mu,
+            "lattice_margin": plan.margin,
+            "earlier_mu": plan.earlier_mu,
+            "total_epsilon": plan.total_epsilon,
+            "total_mu": plan.total_mu,
+            "rows_per_person": plan.rows_per_person,
+            "person_epsilon": plan.person_epsilon,
+            "person_mu": plan.person_mu,
+        },
+        "bounds": {"features": _bounds(plan.features), "outcomes": _bounds(plan.outcomes)},
+        "missing": plan.missing,
+        "intercept": plan.intercept,
+        "mechanism": {
+            "calibration": plan.calibration,
+            "association": plan.association,
+            "covariance": str(plan.covariance_origin),
+            "sampled_rows": plan.sampled,
+            "outcome_moments": "full" if plan.full_outcome_moments else "diagonal",
+            "split": plan.split,
+        },
+        "noise": {
+            "unit": "standard deviation in scaled units: (value - centre) / scale",
+            "covariance": plan.covariance_sigma,
+            "association": plan.association_sigma,
+            "outcome_moments": plan.outcome_sigma,
+        },
+        "grid": dataclasses.asdict(plan.grid),
+    }
+    return json.dumps(described, indent=2, allow_nan=False, default=operator.index) + "\n"
+
+
+def _bounds(clip: Clip) -> dict[str, Any]:
+    """Describe the clipping of a block; one number stands for a column of equal ones."""
+
+    def short(values: Any) -> Any:
+        return float(values[0]) if np.all(values == values[0]) else values.tolist()
+
+    return {
+        "centre": short(clip.centre),
+        "scale": short(clip.scale),
+        "cut_to_range": clip.box,
+        "row_norm": clip.norm,
+    }

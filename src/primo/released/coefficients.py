@@ -1,0 +1,194 @@
+"""From a release to coefficients in the data's own units; public side of the wall."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo._util.threads import blas_threads
+from primo.errors import InputError
+from primo.privacy.budget import is_number
+from primo.released.estimate import ESTIMATORS, NoisyMoments, estimate
+from primo.released.estimate.centring import centred
+from primo.released.estimate.reuse_cov import (
+    SOLVERS,
+    adassp_lambda,
+    gauss_error,
+    projection_error,
+    reuse_cov,
+    theorem_lambda,
+)
+from primo.released.projection import works_on_projected
+from primo.released.release import Release, expect_release
+
+__all__ = ["Coefficients", "check_estimation", "coefficients"]
+
+LAMBDA_RULES = ("theorem", "adassp")
+
+Matrix = NDArray[np.float64]
+
+_FEW = 128  # features, below which several BLAS threads cost more than they bring
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Coefficients:
+    """Linear predictors of all outcomes: ``Y ≈ X @ slopes + intercept``, in the data's own units."""
+
+    slopes: Matrix  # (d, l)
+    intercept: Matrix  # (l,)
+    feature_names: tuple[str, ...]
+    outcome_names: tuple[str, ...]
+    estimator: str  # the member of the family that was used
+
+    def predict(self, features: Matrix) -> Matrix:
+        """Return the predicted outcomes (rows, l)."""
+        return features @ self.slopes + self.intercept
+
+
+def coefficients(
+    release: Release,
+    *,
+    estimator: str = "auto",
+    ridge_lambda: float | str | None = None,
+    coefficient_norm: float | None = None,
+    solver: str = "fast",
+) -> Coefficients:
+    """Estimate all regressions from the released numbers alone.
+
+    Parameters
+    ----------
+    release
+        What `fit` released, or a loaded one.
+    estimator
+        "auto", "ridge", "filter", "one-sided" or "two-sided" (`primo.released.estimate.estimate`).
+    ridge_lambda
+        For the ridge: a number on the scale of XᵀX in scaled units, "theorem" (Theorems 1 to 3, needs
+        `coefficient_norm`), "adassp", or None for √(d/2)·σ₁.
+    coefficient_norm
+        ‖w‖ of a typical outcome in scaled units, public knowledge for ``ridge_lambda="theorem"``.
+    solver
+        For the ridge: "fast", or the paper's "qr" and "cg" (Algorithm 3, section 5.3).
+
+    Notes
+    -----
+    Guarantee: post-processing; costs no privacy, whatever is chosen and however often it is called on
+    the same release.
+    Cost: O(d³ + d²l).
+    """
+    check_estimation(
+        estimator=estimator,
+        ridge_lambda=ridge_lambda,
+        coefficient_norm=coefficient_norm,
+        solver=solver,
+    )
+    with blas_threads(1 if expect_release(release).plan.d < _FEW else None):
+        return _coefficients(release, estimator, ridge_lambda, coefficient_norm, solver)
+
+
+def _coefficients(
+    release: Release,
+    estimator: str,
+    ridge_lambda: float | str | None,
+    coefficient_norm: float | None,
+    solver: str,
+) -> Coefficients:
+    plan = release.plan
+    found = centred(_for_estimator(release, estimator))
+    moments = found.moments
+    if isinstance(ridge_lambda, str):
+        ridge_lambda = _rule(ridge_lambda, release, moments, coefficient_norm)
+    fitted = estimate(moments, estimator=estimator, ridge_lambda=ridge_lambda)
+    scaled = fitted.coefficients
+    if solver != "fast":
+        scaled = reuse_cov(
+            moments.covariance,
+            moments.association,
+            n=plan.n,
+            ridge_lambda=fitted.parameters["lambda"],
+            solver=solver,
+        )
+    theta = found.restore(scaled)
+    offset = plan.constant * theta[-1] if plan.intercept else np.zeros(plan.l)
+    slopes = theta[: plan.d] * plan.outcomes.scale
+    slopes /= plan.features.scale[:, None]
+    centre = plan.outcomes.centre + plan.outcomes.scale * offset
+    return Coefficients(
+        slopes=slopes,
+        intercept=centre - plan.features.centre @ slopes,
+        feature_names=release.feature_names,
+        outcome_names=release.outcome_names,
+        estimator=fitted.name,
+    )
+
+
+def check_estimation(
+    *,
+    estimator: str,
+    ridge_lambda: float | str | None,
+    coefficient_norm: float | None,
+    solver: str,
+) -> None:
+    """Refuse what `coefficients` would refuse, before a release is paid for."""
+    if estimator not in ESTIMATORS:
+        raise InputError(
+            f"estimator={estimator!r} is unknown; choose one of {', '.join(ESTIMATORS)}"
+        )
+    if solver not in SOLVERS:
+        raise InputError(f"solver={solver!r} is unknown; choose one of {', '.join(SOLVERS)}")
+    for name, given in (("ridge_lambda", ridge_lambda is not None), ("solver", solver != "fast")):
+        if given and estimator != "ridge":
+            raise InputError(f'{name} belongs to estimator="ridge", not to {estimator!r}')
+    if isinstance(ridge_lambda, str):
+        if ridge_lambda not in LAMBDA_RULES:
+            raise InputError(
+                f'ridge_lambda={ridge_lambda!r} is unknown; give a number, "theorem", "adassp" or None'
+            )
+        norm = coefficient_norm
+        if ridge_lambda == "theorem" and not (is_number(norm) and 0 < (norm or 0) < math.inf):
+            raise InputError(
+                f'ridge_lambda="theorem" needs a positive coefficient_norm, not {norm!r}: the norm of '
+                "a typical outcome's coefficients in scaled units, from public knowledge"
+            )
+    elif ridge_lambda is not None and not (
+        is_number(ridge_lambda) and 0 <= ridge_lambda < math.inf
+    ):
+        raise InputError(f"ridge_lambda={ridge_lambda!r} must be a number, not negative")
+
+
+def _for_estimator(release: Release, estimator: str) -> Release:
+    """Forget the projection where an estimator does better with the association before it."""
+    if works_on_projected(estimator, release.plan.protection):
+        return release
+    return replace(release, projected=None)
+
+
+def _rule(
+    rule: str, release: Release, moments: NoisyMoments, coefficient_norm: float | None
+) -> float:
+    """Return the λ that a named rule gives, from released and public numbers."""
+    d, l = moments.shape
+    if rule == "adassp":
+        return adassp_lambda(moments.covariance, covariance_sigma=moments.covariance_sigma)
+    plan = release.plan
+    if plan.association == "projection":
+        block = release.outcome_moments if plan.protection.features_private else release.covariance
+        private_norm = plan.features if plan.protection.features_private else plan.outcomes
+        error = projection_error(
+            d=d,
+            l=l,
+            association_sigma=plan.association_sigma,
+            radius=math.sqrt(plan.n) * private_norm.norm,
+            public_norm=math.sqrt(float(np.trace(block) if block.ndim == 2 else block.sum())),
+            private_width=d if plan.protection.features_private else l,
+        )
+    else:
+        error = gauss_error(d=d, association_sigma=moments.association_sigma)
+    return theorem_lambda(
+        d=d,
+        coefficient_norm=float(coefficient_norm or 0),
+        covariance_sigma=moments.covariance_sigma,
+        association_error=error,
+    )

@@ -1,0 +1,215 @@
+"""The error of a filter, computed without ever seeing data, and the filter that makes it least.
+
+A filter is W = V diag(g) VᵀĜ with Â = V diag(a) Vᵀ. Write A for the true covariance, E[wwᵀ] = S for
+the prior of an outcome's least-squares coefficients and σ₂ for the noise of Ĝ = Aw + noise (exact:
+Xᵀy = Aw). Then the expected excess ‖X(ŵ − w)‖² is quadratic in g,
+
+    tr(AS) − 2·bᵀg + gᵀ(P∘B + σ₂² diag P)g,     P = VᵀAV,   B = VᵀASAV,   b = diag B,
+
+so the best g of all solves a linear system. Ridge and the closed-form filters are points of the same
+space, so none of them has a smaller simulated error. A and V are unknown: the expectation over them is
+an average over simulated replicas of the release. Each replica has true eigenvalues of its own, drawn
+from what the release leaves possible. That is what keeps g from dividing by an eigenvalue that the
+noise may have made.
+
+S is a mixture of several shapes (`signal`), and everything above is linear in S: it is computed once
+for each shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.released.estimate.spectrum import denoised_spectrum, symmetric_noise
+
+__all__ = ["FilterRisk", "Replicas", "simulate"]
+
+Floats = NDArray[np.float64]
+
+SEED = 20_240_607
+KNOTS = 32
+DRAWN_DIRECTIONS = 800  # replicas × d to aim for: large matrices average over themselves
+MOST_REPLICAS = 64
+#: Noise of an eigenvalue, in units of σ₁. One that stands alone has 1; eigenvalues of a large matrix
+#: hold each other in place.
+ALONE, IN_COMPANY = 1.0, 4.0  # the latter over √d
+POINTS = 200  # where the law of an eigenvalue is tabulated
+REACH = 5.0  # standard deviations that the table covers
+SMALLEST = 0.25  # standard deviations below which the prior is flat, so that it has an integral
+LOWEST = -1.0  # standard deviations: further below 0 a released eigenvalue says nothing more
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replicas:
+    """Simulated releases of covariances that may be the one behind the released eigenvalues.
+
+    The true eigenbasis of each is the coordinate basis. Where `bases` is None the covariance is
+    exact, and there is one replica.
+    """
+
+    truths: Floats  # (copies, d) true eigenvalues, ascending, not negative
+    bases: Floats | None  # (copies, d, d) noisy eigenvectors in columns
+
+    @property
+    def top(self) -> float:
+        """Largest true eigenvalue of any replica."""
+        return float(self.truths.max())
+
+    def along(self, per_direction: Floats) -> Floats:
+        """Average squares along true eigenvectors (copies, d, k) over the noisy ones, (d, k)."""
+        if self.bases is None:
+            return np.asarray(per_direction[0])
+        along = np.zeros_like(per_direction[0])
+        for basis, squares in zip(self.bases, per_direction, strict=True):
+            along += (basis**2).T @ squares
+        return np.asarray(along / len(self.bases))
+
+    def mean_values(self) -> Floats:
+        """Return the expected vᵀAv of the true covariance along each noisy eigenvector, (d,)."""
+        return self.along(self.truths[:, :, None])[:, 0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterRisk:
+    """Expected excess of a filter as a quadratic form, for priors of unit strength, one per shape."""
+
+    constant: Floats  # (shapes,) tr(AS)
+    linear: Floats  # (shapes, d) b
+    signal: Floats  # (shapes, d, d) P∘B; (shapes, d) if the covariance is exact
+    noise: Floats  # (d,) diag P
+
+    @classmethod
+    def build(cls, replicas: Replicas, shapes: Floats) -> FilterRisk:
+        """Average the quadratic form over the replicas.
+
+        `shapes` (shapes, copies, d) are prior variances along the true eigenvectors.
+        """
+        truths, bases = replicas.truths, replicas.bases
+        constant = np.einsum("ki,ski->s", truths, shapes) / len(truths)
+        if bases is None:
+            (a,) = truths
+            return cls(
+                constant=constant, linear=a**2 * shapes[:, 0], signal=a**3 * shapes[:, 0], noise=a
+            )
+        d, k = truths.shape[1], len(shapes)
+        linear, signal, noise = np.zeros((k, d)), np.zeros((k, d, d)), np.zeros(d)
+        for copy, basis in enumerate(bases):
+            p = basis.T @ (truths[copy][:, None] * basis)
+            b = basis.T @ ((truths[copy] ** 2 * shapes[:, copy])[:, :, None] * basis)
+            noise += np.diagonal(p)
+            linear += np.diagonal(b, axis1=1, axis2=2)
+            signal += np.multiply(b, p, out=b)
+        copies = len(bases)
+        return cls(
+            constant=constant, linear=linear / copies, signal=signal / copies, noise=noise / copies
+        )
+
+    def excess(self, g: Floats, strength: Floats, noise_variance: Floats) -> Floats:
+        """Return the expected excess of filters (d, groups), for one outcome of each group.
+
+        `strength` (shapes, groups) is how much of each shape the prior of a group has,
+        `noise_variance` (groups,) its σ₂².
+        """
+        if self.signal.ndim == 2:
+            curved = self.signal @ g**2
+        else:
+            curved = np.stack([((s @ g) * g).sum(axis=0) for s in self.signal])
+        parts = self.constant[:, None] - 2 * self.linear @ g + curved
+        return np.asarray((strength * parts).sum(axis=0) + noise_variance * (self.noise @ g**2))
+
+    def best_filter(self, strength: Floats, noise_variance: Floats) -> Floats:
+        """Return the filters (d, groups) of least expected excess; arguments as for `excess`.
+
+        Where the covariance is noisy and d is large, g is sought as a smooth multiple of the filter
+        that ignores off-diagonal terms: d free numbers would fit the noise of a few replicas.
+        """
+        if self.signal.ndim == 2:
+            return self._diagonal_filter(strength, noise_variance)
+        weight = strength.sum(axis=0)
+        if not weight.any():
+            return np.zeros((self.linear.shape[1], len(weight)))
+        typical = strength @ weight[:, None] / weight.sum()
+        typical_noise = np.array([weight @ noise_variance / weight.sum()])
+        basis = self._diagonal_filter(typical, typical_noise) * _hats(self.linear.shape[1], KNOTS)
+        signal = basis.T @ self.signal @ basis
+        noise = basis.T @ (self.noise[:, None] * basis)
+        system = np.tensordot(strength.T, signal, 1) + noise_variance[:, None, None] * noise
+        # A relative ridge of 1e-12 for knots in directions that carry nothing at all.
+        trace = np.trace(system, axis1=1, axis2=2)
+        system += 1e-12 * trace[:, None, None] * np.eye(system.shape[1])
+        right = strength.T @ (self.linear @ basis)
+        g = basis @ np.linalg.solve(system, right[:, :, None])[:, :, 0].T
+        return np.asarray(np.maximum(g, 0.0))
+
+    def _diagonal_filter(self, strength: Floats, noise_variance: Floats) -> Floats:
+        diagonal = (
+            self.signal if self.signal.ndim == 2 else np.diagonal(self.signal, axis1=1, axis2=2)
+        )
+        curvature = diagonal.T @ strength + np.outer(self.noise, noise_variance)
+        gain = self.linear.T @ strength
+        return np.divide(gain, curvature, out=np.zeros_like(gain), where=curvature > 0)
+
+
+def simulate(
+    values: Floats,
+    sigma: float,
+    *,
+    seed: int = SEED,
+    copies: int | None = None,
+    certain: bool = False,
+) -> Replicas:
+    """Draw replicas from released eigenvalues and the scale σ₁ of their noise.
+
+    With `certain`, all have the same true eigenvalues: those that the released ones look like.
+
+    The generator has a fixed seed on purpose. This is post-processing of public numbers, so the
+    draws protect nobody; the seed makes coefficients a deterministic function of the release.
+    Cost: four decompositions of a d×d matrix for each of some 800/d copies.
+    """
+    d = len(values)
+    if sigma == 0:
+        truth, _ = denoised_spectrum(values, np.empty((0, d, d)), 0.0)
+        return Replicas(truths=truth[None], bases=None)
+    if copies is None:
+        copies = int(np.clip(-(-DRAWN_DIRECTIONS // d), 1, MOST_REPLICAS))
+    rng = np.random.default_rng(seed)
+    noise = symmetric_noise(rng, copies=copies, d=d, sigma=sigma)
+    truth, centre = denoised_spectrum(values, noise, sigma)
+    if certain:
+        truths = np.repeat(truth[None], copies, axis=0)
+    else:
+        spread = sigma * min(ALONE, IN_COMPANY / np.sqrt(d))
+        truths = np.sort(_possible(rng, centre, spread, copies), axis=1)
+    bases = np.linalg.eigh(noise + truths[:, :, None] * np.eye(d)).eigenvectors
+    return Replicas(truths=truths, bases=bases)
+
+
+def _possible(rng: np.random.Generator, centre: Floats, spread: float, copies: int) -> Floats:
+    """Draw (copies, d) eigenvalues: normal about `centre`, not negative, of unknown order of magnitude.
+
+    The prior density 1/a says the latter. A flat one would expect large values wherever little is
+    known, and shrink what depends on them to half. The steeper a^(−1 − 1/d) counts in that association
+    was seen, which needs the less variation the fewer directions there are to hold it.
+    """
+    centre = np.maximum(centre, LOWEST * spread)
+    low, high = np.maximum(centre - REACH * spread, 0.0), centre + REACH * spread
+    at = low[:, None] + (high - low)[:, None] * ((np.arange(POINTS) + 0.5) / POINTS)
+    log_density = -(((at - centre[:, None]) / spread) ** 2) / 2
+    log_density -= (1 + 1 / len(centre)) * np.log(at + SMALLEST * spread)
+    cumulative = np.cumsum(np.exp(log_density - log_density.max(axis=1, keepdims=True)), axis=1)
+    cumulative /= cumulative[:, -1:]
+    uniform = rng.random((copies, len(centre)))
+    columns = [np.interp(u, c, a) for u, c, a in zip(uniform.T, cumulative, at, strict=True)]
+    return np.stack(columns, axis=1)
+
+
+def _hats(d: int, knots: int) -> Floats:
+    """Return ≤ `knots` piecewise linear functions of rank that add up to 1, finest at the top."""
+    if d <= knots:
+        return np.eye(d)
+    at = np.unique(np.round(np.linspace(0, np.sqrt(d - 1), knots) ** 2))
+    rank_from_top = np.arange(d - 1, -1, -1.0)
+    return np.stack([np.interp(rank_from_top, at, unit) for unit in np.eye(len(at))], axis=1)

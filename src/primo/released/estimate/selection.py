@@ -1,0 +1,175 @@
+"""From a release to coefficients: the one entry point of the package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.errors import InputError
+from primo.released.estimate.closed_forms import (
+    closed_form_filter,
+    default_ridge_lambda,
+    ridge_filter,
+)
+from primo.released.estimate.outcomes import OutcomeGroups, alike, group_outcomes
+from primo.released.estimate.problem import Estimate, NoisyMoments
+from primo.released.estimate.risk import FilterRisk, Replicas, simulate
+from primo.released.estimate.signal import Signal, SignalModel
+
+__all__ = ["ESTIMATORS", "FittedFilter", "estimate", "fit_filter"]
+
+Floats = NDArray[np.float64]
+
+ESTIMATORS = ("auto", "ridge", "filter", "one-sided", "two-sided")
+CERTAIN = 2.0  # standard deviations
+DOUBT = 2.0  # nats of evidence against it at which auto gives up the two-sided filter
+
+
+def estimate(
+    moments: NoisyMoments, *, estimator: str = "auto", ridge_lambda: float | None = None
+) -> Estimate:
+    """Turn released moments into coefficients.
+
+    Parameters
+    ----------
+    moments
+        The release. Nothing else is read, so whatever is done here costs no privacy.
+    estimator
+        - ``"ridge"``: (Â⁺ + λI)⁻¹Ĝ, with Â⁺ the covariance made positive semi-definite.
+        - ``"filter"``: the closed-form filter a⁺/(a⁺² + λ²) of mathematics.md, section 6.
+        - ``"one-sided"``: the filter of least expected error, simulated from the release.
+        - ``"two-sided"``: the same after rotating the outcomes by their released moments, with its
+          own prior for each group of outcome directions of similar variance. It is one-sided where
+          those moments are all noise, or there is one outcome only.
+        - ``"auto"``: two-sided, unless the released association speaks against outcome directions
+          of larger variance carrying more signal; then one-sided. Ridge and the closed-form filter
+          are members of the family that the simulated filters are the best of.
+    ridge_lambda
+        λ of ``"ridge"``, in units of XᵀX (sums over rows); √(d/2)·σ₁ if not given.
+
+    Returns
+    -------
+    Estimate
+        A deterministic function of the arguments.
+
+    Notes
+    -----
+    Cost: a few d×d eigendecompositions and two products of d×d by d×l; two-sided, where the whole
+    outcome moments were released, one l×l eigendecomposition and two products of d×l by l×l more.
+    """
+    if estimator not in ESTIMATORS:
+        raise InputError(f"unknown estimator {estimator!r}; choose one of {', '.join(ESTIMATORS)}")
+    if ridge_lambda is not None and estimator != "ridge":
+        raise InputError(f'ridge_lambda belongs to estimator="ridge", not to {estimator!r}')
+    if estimator not in {"ridge", "filter"}:
+        return fit_filter(moments, sides=estimator).estimate(moments)
+    values, vectors = np.linalg.eigh(moments.covariance)
+    association = vectors.T @ moments.association
+    if estimator == "ridge":
+        if ridge_lambda is None:
+            ridge_lambda = default_ridge_lambda(moments)
+        g, parameters = ridge_filter(values, ridge_lambda), {"lambda": ridge_lambda}
+    else:
+        g, tau2 = closed_form_filter(values, moments)
+        parameters = {"tau2": tau2}
+    association *= g[:, None]
+    return Estimate(
+        coefficients=vectors @ association,
+        name=estimator,
+        parameters=parameters,
+        predicted_excess=None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedFilter:
+    """The filter of least simulated error, and the prior that it was chosen under."""
+
+    name: str  # "one-sided" or "two-sided"
+    values: Floats  # (d,) eigenvalues of Â
+    vectors: Floats  # (d, d) its eigenvectors in columns
+    association: Floats  # (d, l) along them and along the outcome directions
+    groups: OutcomeGroups
+    replicas: Replicas
+    common: Signal  # of the outcomes as they are
+    signal: Signal  # of the groups
+    filters: Floats  # (d, groups)
+    excess: Floats  # (groups,) expected ‖X(ŵ − w)‖² of one outcome direction
+
+    @property
+    def coefficients(self) -> Floats:
+        """Filtered association in the coordinates of the features, (d, l)."""
+        filtered = self.association * self.groups.spread(self.filters)
+        return self.groups.rotate_back(self.vectors @ filtered)
+
+    def estimate(self, moments: NoisyMoments) -> Estimate:
+        """Return the coefficients, shrunk where they would explain more than there is."""
+        coefficients = self.coefficients
+        coefficients *= _possible_share(moments, self, coefficients)
+        counts = self.groups.counts
+        return Estimate(
+            coefficients=coefficients,
+            name=self.name,
+            parameters={
+                "tau2": float(self.signal.strength.sum(axis=0) @ counts / counts.sum()),
+                "groups": float(len(counts)),
+            },
+            predicted_excess=max(float(counts @ self.excess), 0.0),
+        )
+
+
+def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
+    """Fit the signal, choose the sides ("auto", "one-sided" or "two-sided") and the filter.
+
+    Cost: some ten decompositions of d×d matrices, and the products that `estimate` names.
+    """
+    values, vectors = np.linalg.eigh(moments.covariance)
+    association = vectors.T @ moments.association
+    replicas = simulate(values, moments.covariance_sigma)
+    groups, name = alike(moments), "one-sided"
+    energy = groups.energy(association)
+    common = signal = Signal(strength=np.zeros((1, len(groups.counts))), score=0.0)
+    filters, excess = np.zeros((len(values), len(groups.counts))), np.zeros(len(groups.counts))
+    if replicas.top > 0 and energy.any():  # a trace of variation, and of association
+        model = SignalModel(replicas, variation=moments.total_variation / moments.shape[1])
+        common = signal = model.fit(energy, groups)
+        finer = None if sides == "one-sided" else group_outcomes(moments)
+        if finer is not None:
+            rotated = finer.rotate(association)
+            energy = finer.energy(rotated)
+            weighted = model.fit(energy, finer)
+            equal = model.fit(energy, finer.with_equal_weights())
+            if sides == "two-sided" or weighted.score > equal.score - DOUBT:
+                name, groups, association = "two-sided", finer, rotated
+                signal = model.refine(energy, finer, weighted)
+        risk = FilterRisk.build(replicas, model.shapes)
+        filters = risk.best_filter(signal.strength, groups.noise_variance)
+        if moments.covariance_sigma > 0:  # no prior is worth dividing by less than the noise
+            filters = np.minimum(filters, 1 / moments.covariance_sigma)
+        excess = risk.excess(filters, signal.strength, groups.noise_variance)
+    return FittedFilter(
+        name=name,
+        values=values,
+        vectors=vectors,
+        association=association,
+        groups=groups,
+        replicas=replicas,
+        common=common,
+        signal=signal,
+        filters=filters,
+        excess=excess,
+    )
+
+
+def _possible_share(moments: NoisyMoments, fitted: FittedFilter, coefficients: Floats) -> Floats:
+    """Factor (l,) at most 1 that keeps predictions from varying more than the outcomes do.
+
+    Both sides are noisy; only what is impossible by `CERTAIN` standard deviations of that noise counts.
+    """
+    along = (fitted.vectors.T @ coefficients) ** 2
+    predicted = np.maximum(fitted.values, 0.0) @ along
+    predicted -= CERTAIN * moments.covariance_sigma * along.sum(axis=0)
+    most = moments.most_variation(CERTAIN)
+    return np.asarray(np.sqrt(most / np.maximum(predicted, np.maximum(most, 1e-300))))

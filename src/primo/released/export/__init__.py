@@ -1,0 +1,1 @@
+"""Coefficients in the formats of other programs."""

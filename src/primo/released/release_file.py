@@ -1,0 +1,215 @@
+"""A release on disk: one file, public from end to end, that can be loaded and extended later."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import operator
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from primo._util.atomic import whole_file
+from primo.errors import InputError
+from primo.planning.guarantee import check_plan, noisy_blocks
+from primo.planning.plan import CovarianceOrigin, Plan
+from primo.privacy.bounds import Clip
+from primo.privacy.budget import Budget, is_number, is_whole
+from primo.privacy.grid import Grid
+from primo.privacy.protection import Protection
+from primo.released.projection import Projected
+from primo.released.release import Release, expect_release
+
+__all__ = ["load_release", "read_release", "save_release", "write_release"]
+
+_FORMAT = "primo release 1"
+_ARRAYS = ("covariance", "association", "outcome_moments")
+_CLIPS = ("features", "outcomes")
+
+#: What the declared types of a plan's fields mean for what was read.
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "int": is_whole,
+    "int | None": lambda value: value is None or is_whole(value),
+    "float": lambda value: is_number(value) and not math.isnan(value),
+    "bool": lambda value: isinstance(value, bool),
+    "str": lambda value: isinstance(value, str),
+}
+
+
+def save_release(release: Release, path: str | os.PathLike[str]) -> Path:
+    """Write a release to one `.npz` file, whole or not at all, and return its path.
+
+    Guarantee: the file holds the released numbers, the plan and the names, nothing else. (Public
+    features that outnumber the rows are not stored; attach them again after loading.)
+    """
+    expect_release(release)
+    target = Path(path)
+    with whole_file(target) as file:
+        write_release(release, file)
+    return target
+
+
+def write_release(release: Release, file: BinaryIO) -> None:
+    """Write what `save_release` writes; its size depends on the plan and the names only."""
+    plan = dataclasses.asdict(release.plan)
+    arrays: dict[str, Any] = {name: getattr(release, name) for name in _ARRAYS}
+    for block in _CLIPS:
+        clip = plan[block]
+        for part in ("centre", "scale"):
+            arrays[f"{block}_{part}"] = clip.pop(part)
+    manifest = {
+        "format": _FORMAT,
+        "plan": plan,
+        "noisy": noisy_blocks(release.plan),
+        "feature_names": release.feature_names,
+        "outcome_names": release.outcome_names,
+        "earlier_outcomes": release.earlier_outcomes,
+        "reproducible": release.reproducible,
+        "backend": release.backend,
+    }
+    if release.projected is not None:
+        arrays["projected"] = release.projected.association
+        arrays["noise_left"] = np.float64(release.projected.noise_left)
+    arrays["manifest"] = np.array(json.dumps(manifest, default=operator.index))
+    np.savez(file, **arrays)
+
+
+def load_release(path: str | os.PathLike[str]) -> Release:
+    """Read a release that `save_release` wrote; refuse anything else with the reason.
+
+    The guarantee is computed anew from the stored noise, and a file that states another is refused
+    (`planning.guarantee`). Whether these are the numbers that were released, only whoever made the file
+    can say: compare a bundle's digest with the ledger.
+    """
+    try:
+        with open(path, "rb") as file:
+            return read_release(file, str(path))
+    except FileNotFoundError:
+        raise InputError(f"there is no release at {str(path)!r}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {str(path)!r}: {error.strerror}") from None
+
+
+def read_release(file: BinaryIO, name: str) -> Release:
+    """Read what `write_release` wrote; `name` is for messages.
+
+    Nothing in it is executed, and memory stays within a small multiple of the file's size.
+    """
+    try:
+        _refuse_bombs(file)
+        with np.load(file, allow_pickle=False) as stored:
+            manifest = json.loads(str(stored["manifest"]))
+            arrays = {key: stored[key] for key in stored.files if key != "manifest"}
+    except (
+        OSError,
+        EOFError,
+        TypeError,
+        ValueError,
+        KeyError,
+        AttributeError,
+        MemoryError,
+        RecursionError,
+        zipfile.BadZipFile,
+    ):
+        raise InputError(
+            f"{name!r} is not a file that primo.save_release wrote, or is damaged"
+        ) from None
+    try:
+        return _release(manifest, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{name!r} is damaged or of another version ({error})") from None
+
+
+def _refuse_bombs(file: BinaryIO) -> None:
+    """Refuse compressed or overlapping members: what is read is never more than what is stored."""
+    size = file.seek(0, os.SEEK_END)
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise ValueError("compressed")
+    if sum(member.file_size for member in members) > size:
+        raise ValueError("members overlap")
+    file.seek(0)
+
+
+def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
+    if manifest["format"] != _FORMAT:
+        raise InputError(f"format {manifest['format']!r}, not {_FORMAT!r}")
+    stored = dict(manifest["plan"])
+    for block in _CLIPS:
+        stored[block] = Clip(
+            centre=arrays[f"{block}_centre"], scale=arrays[f"{block}_scale"], **stored[block]
+        )
+    stored["protection"] = Protection(stored["protection"])
+    stored["budget"] = Budget(**stored["budget"])
+    stored["grid"] = Grid(**stored["grid"])
+    stored["covariance_origin"] = CovarianceOrigin(stored["covariance_origin"])
+    plan = Plan(**stored)
+    _check_kinds(plan)
+    check_plan(plan)
+    if manifest["noisy"] != noisy_blocks(plan):
+        raise ValueError("the protection does not fit the blocks that have noise")
+    release = Release(
+        plan=plan,
+        feature_names=tuple(manifest["feature_names"]),
+        outcome_names=tuple(manifest["outcome_names"]),
+        earlier_outcomes=tuple(manifest["earlier_outcomes"]),
+        reproducible=manifest["reproducible"],
+        projected=_projected(arrays),
+        backend=str(manifest["backend"]),
+        **{name: arrays[name] for name in _ARRAYS},
+    )
+    _check(release)
+    return release
+
+
+def _check_kinds(plan: Plan) -> None:
+    """Refuse values that are not of the kind that their field declares."""
+    for part in (plan, plan.grid, plan.features, plan.outcomes):
+        for field in dataclasses.fields(part):
+            fits = _KINDS.get(str(field.type))
+            if fits is not None and not fits(getattr(part, field.name)):
+                raise ValueError(f"{field.name} is of another kind")
+
+
+def _projected(arrays: dict[str, Any]) -> Projected | None:
+    if "projected" not in arrays:
+        return None
+    return Projected(association=arrays["projected"], noise_left=float(arrays["noise_left"]))
+
+
+def _check(release: Release) -> None:
+    plan = release.plan
+    width = 0 if plan.covariance_origin is CovarianceOrigin.ROW_SPACE else plan.width
+    outcome = (plan.l, plan.l) if plan.full_outcome_moments else (plan.l,)
+    shapes = {
+        "covariance": (width, width),
+        "association": (plan.width, plan.l),
+        "outcome_moments": outcome,
+    }
+    if bool(release.earlier_outcomes) != bool(plan.earlier_mu):
+        raise ValueError("it names earlier outcomes without their cost, or a cost without outcomes")
+    if (release.projected is not None) != (plan.association == "projection"):
+        raise ValueError("the projected association does not fit the plan")
+    for name, shape in shapes.items():
+        array = getattr(release, name)
+        if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
+            raise ValueError(f"the {name} does not fit the plan")
+    if release.projected is not None and (
+        release.projected.association.shape != release.association.shape
+        or not np.isfinite(release.projected.association).all()
+        or not 0 <= release.projected.noise_left <= 1
+    ):
+        raise ValueError("the projected association does not fit the plan")
+    counts = {"feature_names": plan.d, "outcome_names": plan.l, "earlier_outcomes": None}
+    for name, count in counts.items():
+        names = getattr(release, name)
+        if count not in (None, len(names)) or not all(isinstance(text, str) for text in names):
+            raise ValueError(f"the {name} do not fit the plan")
+    if not isinstance(release.reproducible, bool):
+        raise ValueError("reproducible is of another kind")

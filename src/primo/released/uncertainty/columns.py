@@ -1,0 +1,294 @@
+"""What a release says of every column: where it lies in its range, and how much of it is noise.
+
+A release holds, of every column in scaled units, the mean square and (with an intercept) the mean, both
+with noise of a known scale. `doubts` puts into words what this shows of the bounds. `Fitting` tells of
+which outcomes R² can be stated: what is read off cut columns holds for cut rows only, and R² of an
+outcome whose own variation is lost in noise is a ratio of noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from primo.planning.plan import CovarianceOrigin
+from primo.privacy.bounds import Clip
+from primo.released.release import Release
+
+__all__ = [
+    "EDGE",
+    "FALSE_ALARM",
+    "Block",
+    "Fitting",
+    "at_both_ends",
+    "at_one_end",
+    "feature_block",
+    "fitting",
+    "lost_in_noise",
+    "near_an_end",
+    "outcome_block",
+    "shortened",
+]
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+FALSE_ALARM = 1e-7  # of each check, over all columns of a block
+STUCK = 0.93  # of the half-width: a mean beyond it has nearly all values at that end, or next to it
+EDGE = 0.8  # of the half-width: a mean beyond it is near the end of its range
+BOTH_ENDS = 0.9  # of the largest mean square: nearly all values lie at the two ends
+KNOWN = 0.25  # relative error of an outcome's own variation above which its R² is not determined
+FEWEST_ALIKE = 4  # outcomes that can be told to be alike; as `system` shrinks their variations
+FAR_BELOW = 0.25  # of the variation of the outcomes that can be told from noise
+EXAMPLES = 3
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Block:
+    """What a release says of the columns of one block, in scaled units, (width,) each."""
+
+    word: str  # "feature" or "outcome"
+    names: tuple[str, ...]
+    clip: Clip
+    square: Floats  # mean squares
+    square_error: float
+    mean: Floats | None  # None without an intercept
+    mean_error: float
+    spread_out: float  # effective number of columns that make up a row's length
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return len(self.names)
+
+    @property
+    def margin(self) -> float:
+        """Standard errors that no column exceeds by noise alone."""
+        return float(-ndtri(FALSE_ALARM / (2 * self.width)))
+
+    @property
+    def variance(self) -> tuple[Floats, Floats]:
+        """Variances about the means (about the centres without an intercept), and their errors."""
+        if self.mean is None:
+            return self.square, np.full(self.width, self.square_error)
+        error = self.square_error**2 + 4 * self.mean**2 * self.mean_error**2
+        error += 2 * self.mean_error**4
+        return self.square - self.mean**2 + self.mean_error**2, np.sqrt(error)
+
+    @property
+    def offset(self) -> tuple[float, float]:
+        """Sum of the squared means over columns, and its error."""
+        assert self.mean is not None
+        total = float(np.sum(self.mean**2)) - self.width * self.mean_error**2
+        error = 4 * max(total, 0.0) * self.mean_error**2 + 2 * self.width * self.mean_error**4
+        return total, math.sqrt(error)
+
+    @property
+    def length(self) -> tuple[float, float]:
+        """Mean squared length of a row, and its error."""
+        return float(self.square.sum()), self.square_error * math.sqrt(self.width)
+
+    def some(self, which: Flags) -> str:
+        """Write "37 of 300 features (for example a, b, c)"."""
+        few = [_short(self.names[j]) for j in np.flatnonzero(which)[:EXAMPLES]]
+        found = int(which.sum())
+        if self.width == 1:
+            return f"the {self.word} {few[0]}"
+        words = f"{found} of {self.width} {self.word}s"
+        listed = ", ".join(few)
+        return f"{words} ({listed})" if found <= EXAMPLES else f"{words} (for example {listed})"
+
+
+def feature_block(release: Release) -> Block | None:
+    """Read the features off a release; None where the covariance is not that of these rows."""
+    plan = release.plan
+    if plan.covariance_origin in (CovarianceOrigin.ROW_SPACE, CovarianceOrigin.REFERENCE):
+        return None  # not the moments of these rows
+    d, n = plan.d, plan.n
+    moments = release.covariance[:d, :d]
+    sigma = plan.covariance_sigma
+    off = sigma / math.sqrt(1 + plan.triangle_bits)
+    mass = n * plan.constant
+    total = float(np.trace(moments))
+    together = float(np.sum(moments**2)) - sigma**2 * d - off**2 * d * (d - 1)
+    return Block(
+        word="feature",
+        names=release.feature_names,
+        clip=plan.features,
+        square=np.diagonal(moments) / n,
+        square_error=sigma / n,
+        mean=release.covariance[:d, -1] / mass if plan.intercept else None,
+        mean_error=off / mass if plan.intercept else 0.0,
+        spread_out=_effective(total, together, d),
+    )
+
+
+def outcome_block(release: Release) -> Block:
+    """Read the outcomes off a release."""
+    plan = release.plan
+    n, mass = plan.n, plan.n * plan.constant
+    moments = release.outcome_moments
+    diagonal = np.diagonal(moments) if moments.ndim == 2 else moments
+    private = plan.protection.outcomes_private
+    sigma = plan.outcome_sigma
+    squares = float(np.sum(diagonal**2)) - plan.l * sigma**2
+    if moments.ndim == 2:
+        squares = float(np.sum(moments**2)) - sigma**2 * plan.l * (plan.l + 1) / 2
+    return Block(
+        word="outcome",
+        names=release.outcome_names,
+        clip=plan.outcomes,
+        square=diagonal / n,
+        square_error=sigma / n,
+        mean=release.association[-1] / mass if plan.intercept else None,
+        mean_error=plan.association_sigma / mass if plan.intercept and private else 0.0,
+        spread_out=_effective(float(diagonal.sum()), squares, plan.l),
+    )
+
+
+def _effective(total: float, squares: float, width: int) -> float:
+    """(Σλ)²/Σλ² of a covariance: 1 if rows lie along a line, the width if they lie all around."""
+    if total <= 0 or squares <= 0:
+        return float(width)
+    return min(max(total**2 / squares, 1.0), float(width))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fitting:
+    """Of which outcomes R² can be stated; flags of the outcomes, (l,) each."""
+
+    features_cut: (
+        bool  # some features were cut, by the look of them: R² would hold for cut rows only
+    )
+    cut: Flags  # the outcome itself was
+    lost: Flags  # its variation cannot be told from noise, though that of others can
+    known: Flags  # its variation is known to 25 %, or that of all if they are alike
+    known_together: bool  # the same, of all usable outcomes together
+
+    @property
+    def usable(self) -> Flags:
+        """Which outcomes a number for all of them together can be about."""
+        return np.asarray(~self.cut & ~self.lost)
+
+    @property
+    def stated(self) -> Flags:
+        """Of which outcomes R² may be stated."""
+        return np.asarray(self.usable & self.known & (not self.features_cut))
+
+    @property
+    def stated_together(self) -> bool:
+        """Whether it may be stated of all usable outcomes together."""
+        return self.known_together and not self.features_cut
+
+
+def fitting(release: Release) -> Fitting:
+    """Judge every outcome by the released numbers.
+
+    Guarantee: post-processing; costs no privacy. Cost: O(d² + l).
+    """
+    features, outcomes = feature_block(release), outcome_block(release)
+    # Allele counts: rare alleles lie at 0, and so do common ones at the other end if counted so.
+    copies = 2 if release.plan.rows_per_person == 1 else 1
+    cut = _cut(outcomes, copies) | shortened(outcomes)
+    lost = lost_in_noise(outcomes)
+    variance, error = outcomes.variance
+    left = ~cut & ~lost
+    total, total_error = float(variance[left].sum()), math.sqrt(float(np.sum(error[left] ** 2)))
+    # Outcomes whose variations differ by no more than noise makes them are judged by their common one.
+    count, noise = int(left.sum()), error[left]
+    alike = count >= FEWEST_ALIKE and bool(noise.all())
+    if alike:
+        off = (variance[left] - total / count) / noise
+        alike = float(off @ off) < 2 * (count - 3)
+    return Fitting(
+        features_cut=features is not None
+        and (bool(_cut(features, copies).any()) or shortened(features)),
+        cut=cut,
+        lost=lost,
+        known=np.asarray((variance > 0) & (error <= KNOWN * variance)) | (left & alike),
+        known_together=total > 0 and total_error <= KNOWN * total,
+    )
+
+
+def _cut(block: Block, copies: int) -> Flags:
+    """Which columns were cut, by the look of them.
+
+    A column of the range of a count that lies at the lower end is rare, not cut; so is one at the upper
+    end of a range of allele counts.
+    """
+    stuck = at_one_end(block)
+    if stuck.any():
+        assert block.mean is not None
+        alleles = (block.clip.centre == copies / 2) & (block.clip.scale == copies / 2)
+        stuck &= ~(_codes(block.clip) & ((block.mean < 0) | alleles))
+    return stuck | at_both_ends(block)
+
+
+def at_one_end(block: Block) -> Flags:
+    """Which columns have nearly all of their values at, or next to, one end of their range."""
+    if block.mean is None or not block.clip.box:
+        return np.zeros(block.width, dtype=bool)
+    return np.asarray(np.abs(block.mean) - block.margin * block.mean_error > STUCK)
+
+
+def near_an_end(block: Block) -> Flags:
+    """Which others have their mean near an end of their range."""
+    if block.mean is None or not block.clip.box:
+        return np.zeros(block.width, dtype=bool)
+    near = np.abs(block.mean) - block.margin * block.mean_error > EDGE
+    return np.asarray(near & ~at_one_end(block))
+
+
+def at_both_ends(block: Block) -> Flags:
+    """Which columns, not of two values by their range, lie at the two ends of it."""
+    if not block.clip.box:
+        return np.zeros(block.width, dtype=bool)
+    ends = _enough(block.square, block.square_error, block.margin, BOTH_ENDS)
+    return np.asarray(ends & ~at_one_end(block) & ~near_an_end(block) & ~_codes(block.clip))
+
+
+def shortened(block: Block) -> bool:
+    """Whether nearly all rows are as long as their norm allows."""
+    clip = block.clip
+    length, error = block.length
+    if clip.box and clip.norm >= math.sqrt(clip.width) * (1 - 1e-9):  # does nothing
+        return False
+    short_of = clip.norm**2 * (1 - 0.1 / math.sqrt(block.spread_out))
+    return length - block.margin * error > short_of
+
+
+def lost_in_noise(block: Block) -> Flags:
+    """Which columns have a variation that noise could have made, surely far below the others'.
+
+    Where the others' is not much larger all may be alike: none is named.
+    """
+    variance, error = block.variance
+    most = variance + block.margin * error
+    lost = np.asarray((error > 0) & (variance < block.margin * error))
+    if lost.all():
+        return np.zeros(block.width, dtype=bool)
+    return np.asarray(lost & (most < FAR_BELOW * float(np.median(variance[~lost]))))
+
+
+def _enough(values: Floats, error: float, margin: float, limit: float) -> Flags:
+    """Which values surely exceed a limit; all of them if only their mean surely does."""
+    each = np.asarray(values - margin * error > limit)
+    if each.any():
+        return each
+    whole = float(values.mean()) - margin * error / math.sqrt(len(values)) > limit
+    return np.full(len(values), whole)
+
+
+def _codes(clip: Clip) -> Flags:
+    """Ranges of counts (0 to 1, 0 to 2, 1 to 2), whose columns may well have two values only."""
+    lower, upper = clip.centre - clip.scale, clip.centre + clip.scale
+    whole = (lower == np.round(lower)) & (upper == np.round(upper))
+    return np.asarray(whole & (lower >= 0) & (upper <= 2))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 40 else name[:39] + "…"

@@ -1,0 +1,222 @@
+"""Confidence intervals and z-scores of unshrunk coefficients, and of any linear combination.
+
+In the eigenbasis of Â (values a, h = VᵀĜ_j) a combination cᵀθ with loadings p = Vᵀc is estimated by
+Σ p·h/a, with standard error (uᵀCov(Ĝ_j − Âθ)u)^½ at u = Â⁻¹c. Where the covariance's noise σ₁ is not
+small beside an eigenvalue such a ratio has no finite moments. Two remedies:
+
+*Firm* directions only (a > 5σ₁). The few soft ones enter with their posterior mean and variance. This
+is used where they make at most a tenth of the variance, so that for practical purposes the
+interval rests on the released numbers alone.
+
+*Test inversion* elsewhere (Fieller; Anderson and Rubin): a t is kept if some θ with cᵀθ = t leaves
+a residual that the noise *of that θ* explains. With κ the squared normal quantile, m = a² − 2κs²,
+
+    centre  Σ p·a·h/m,     half-width²  κ·[(σ₂² + s²N)·Σp²/m + s²(Σ p·h/m)² + ς²·Σ p²a⁺/m],
+
+N standing for ‖θ‖². For one feature this is Fieller's interval itself; for s = 0 or large a it is
+estimate ± quantile × standard error. With m ≤ 0 in a direction that matters, its variation could be
+all noise: the interval is the whole line. Such cells are not `trusted`: wide, not wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from primo.released.uncertainty.system import System
+
+__all__ = ["Inference", "infer"]
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+SOFT_SHARE = 0.1  # of the variance that soft directions may make in a trusted estimate
+LOADING = 1e-9  # squared share of a combination in a direction below which it does not load on it
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inference:
+    """Unshrunk estimates of (combinations, outcomes) in scaled units, with their uncertainty."""
+
+    estimate: Floats
+    standard_error: Floats  # of the estimate (delta method)
+    z: Floats  # score statistic of "the combination is 0", N(0, 1) if it is
+    lower: Floats
+    upper: Floats
+    trusted: Flags
+
+
+def infer(system: System, weights: Floats, *, level: float, target: str) -> Inference:
+    """Estimate combinations weightsᵀθ_j of all outcomes of `system`; `weights` is (width, combinations).
+
+    Guarantee: intervals cover at least nominally up to the errors of N and ς² (measured in
+    benchmarks/coverage.py); unbounded where the released covariance cannot tell.
+    Cost: O(width²·l), nothing of size width² per outcome.
+    """
+    loadings = system.spectrum[1].T @ weights
+    sampling = system.sampling(target)
+    quantile = float(ndtri((1 + level) / 2))
+    firm = _Equations.of(system, loadings, sampling, directions=system.firm)
+    if system.firm.all():
+        return _assemble(firm, quantile, trusted=np.ones(firm.shape, dtype=bool))
+    mean, variance = system.soft(target)
+    p = loadings[~system.firm]
+    prior = (p**2).T @ variance
+    firm = replace(
+        firm,
+        shift=p.T @ mean,
+        extra=prior,
+        size=firm.size + (mean**2 + variance).sum(axis=0) * (system.off_variance > 0),
+    )
+    _, error = firm.interval(0.0)
+    exact_zero = system.off_variance == 0
+    share = 1e-9 if exact_zero else SOFT_SHARE
+    trusted = np.asarray(prior <= share * error**2)
+    if trusted.all():
+        return _assemble(firm, quantile, trusted=trusted)
+    every = _Equations.of(
+        system, loadings, sampling, directions=np.asarray(system.spectrum[0] != 0)
+    )
+    robust = _assemble(every, quantile, trusted=trusted)
+    limit = _most(system, loadings)[:, None]
+    plain = _assemble(firm, quantile, trusted=trusted)
+    return Inference(
+        estimate=np.where(trusted, plain.estimate, robust.estimate),
+        standard_error=np.where(trusted, plain.standard_error, robust.standard_error),
+        z=np.where(trusted, plain.z, np.clip(robust.z, -limit, limit)),
+        lower=np.where(trusted, plain.lower, robust.lower),
+        upper=np.where(trusted, plain.upper, robust.upper),
+        trusted=trusted,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Equations:
+    """The normal equations along some eigenvectors of Â, for combinations with given loadings."""
+
+    system: System
+    values: Floats  # (used,)
+    h: Floats  # (used, l)
+    p: Floats  # (used, combinations)
+    sampling: Floats  # (l,) ς²
+    size: Floats  # (l,) what other directions add to ‖θ‖²
+    shift: Floats | float  # (combinations, l) what other directions add to the estimate
+    extra: Floats | float  # (combinations, l) and to its variance
+    loads_elsewhere: Flags  # (combinations,)
+
+    @classmethod
+    def of(
+        cls, system: System, loadings: Floats, sampling: Floats, *, directions: Flags
+    ) -> _Equations:
+        squares = loadings**2
+        outside = squares[~directions].sum(axis=0) > LOADING * squares.sum(axis=0)
+        return cls(
+            system=system,
+            values=system.spectrum[0][directions],
+            h=system.rotated[directions],
+            p=loadings[directions],
+            sampling=sampling,
+            size=np.zeros(system.l),
+            shift=0.0,
+            extra=0.0,
+            loads_elsewhere=outside,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.p.shape[1], self.h.shape[1]
+
+    def estimate(self) -> Floats:
+        return np.asarray((self.p / self.values[:, None]).T @ self.h + self.shift)
+
+    def interval(self, kappa: float) -> tuple[Floats, Floats]:
+        """Return centre and half-width per quantile; at κ = 0 estimate and standard error."""
+        s2, p, h = self.system.off_variance, self.p, self.h
+        m = self.values**2 - 2 * kappa * s2
+        inverse = np.divide(1.0, m, out=np.zeros_like(m), where=m > 0)
+        length = inverse @ p**2
+        centre = (p * (self.values * inverse)[:, None]).T @ h + self.shift
+        noise = np.outer(length, self.system.association_variance + s2 * self.norm(inverse))
+        floor = 1e-6 * noise
+        noise += s2 * ((p * inverse[:, None]).T @ h) ** 2
+        noise += np.outer((np.maximum(self.values, 0.0) * inverse) @ p**2, self.sampling)
+        half = np.sqrt(np.maximum(noise - self.exact(), floor) + self.extra)
+        squares = p**2
+        half[squares[m <= 0].sum(axis=0) > LOADING * squares.sum(axis=0)] = np.inf
+        return centre, half
+
+    def score(self) -> Floats:
+        """Test "the combination is 0", with the noise of the θ nearest to θ̂ for which it is.
+
+        That θ₀ = θ̂ − (cᵀθ̂)Â⁻²c/(cᵀÂ⁻²c): a coefficient that is large by chance does not enlarge its
+        own standard error, which keeps z normal where all coefficients are null.
+        """
+        s2, p, h = self.system.off_variance, self.p, self.h
+        inverse = 1 / self.values
+        one, two, three = ((p * (inverse**k)[:, None]).T @ h for k in (1, 2, 3))
+        moments = {k: ((inverse**k) @ p**2)[:, None] for k in (2, 3, 4)}
+        q = np.maximum(moments[2], 1e-300)
+        size = self.norm(inverse**2) - 2 * one * three / q + (one / q) ** 2 * moments[4]
+        own = two - one * moments[3] / q
+        sigma2 = self.system.association_variance
+        variance = sigma2 * q + s2 * (np.maximum(size, 0.0) * q + own**2)
+        variance += np.outer((np.maximum(self.values, 0.0) * inverse**2) @ p**2, self.sampling)
+        variance = np.maximum(variance - self.exact(), 1e-6 * sigma2 * q) + self.extra
+        z = (one + self.shift) / np.sqrt(np.maximum(variance, 1e-300))
+        return np.asarray(z)
+
+    def norm(self, inverse: Floats) -> Floats:
+        """Estimate ‖θ_j‖² by Σ h²/m less the noise of the firm directions in it, (l,).
+
+        In a direction that is not firm the noise stays in: there the interval inverts a test, and
+        what looks like noise may be the very θ under test.
+        """
+        s2 = self.system.off_variance
+        if s2 == 0:
+            return np.zeros(self.h.shape[1])
+        firm = self.system.firm[np.searchsorted(self.system.spectrum[0], self.values)]
+        debiased = np.where(firm, inverse, 0.0)
+        total = inverse @ self.h**2
+        total -= self.system.association_variance * debiased.sum()
+        total -= (self.values @ debiased) * self.sampling
+        total /= 1 + s2 * debiased.sum()
+        return np.asarray(np.maximum(total, 0.0) + self.size)
+
+    def exact(self) -> Floats | float:
+        """Return the variance counted for entries without noise: the constant's square and sums."""
+        system = self.system
+        if not system.intercept:
+            return 0.0
+        at = np.searchsorted(system.spectrum[0], self.values)
+        last = system.spectrum[1][-1, at] / self.values
+        u = (last @ self.p)[:, None] ** 2
+        saved = 2 * system.off_variance * u * (last @ self.h) ** 2
+        return np.asarray(saved + (system.association_variance * u if system.sums_exact else 0.0))
+
+
+def _assemble(equations: _Equations, quantile: float, *, trusted: Flags) -> Inference:
+    _, error = equations.interval(0.0)
+    centre, unit = equations.interval(quantile**2)
+    lost = ~np.isfinite(unit)
+    if equations.system.off_variance == 0:  # a singular covariance that is exact
+        lost = lost | (equations.loads_elsewhere[:, None] & ~trusted)
+    unit = np.where(lost, 0.0, unit)
+    return Inference(
+        estimate=equations.estimate(),
+        standard_error=np.where(lost & (equations.system.off_variance == 0), np.inf, error),
+        z=equations.score(),
+        lower=np.where(lost, -np.inf, centre - quantile * unit),
+        upper=np.where(lost, np.inf, centre + quantile * unit),
+        trusted=trusted,
+    )
+
+
+def _most(system: System, loadings: Floats) -> Floats:
+    """Largest |z| of a combination by test inversion: beyond it its interval is the whole line."""
+    squares = loadings**2
+    used = squares > LOADING * squares.sum(axis=0)
+    weakest = np.where(used, np.abs(system.spectrum[0])[:, None], np.inf).min(axis=0)
+    return np.asarray(weakest / max(np.sqrt(2 * system.off_variance), 1e-300))

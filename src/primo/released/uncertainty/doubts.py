@@ -1,0 +1,180 @@
+"""Whether the bounds fitted the rows, read off the release: what to doubt, and what to do next time.
+
+A release holds, of every column in scaled units, the mean square and (with an intercept) the mean, both
+with noise of a known scale. Nobody needs to look at a row to see a column that lies at the end of its
+range, rows that are all as long as the norm allows, or a range a thousand times too wide. Every check
+asks for more than the noise could have made: a doubt that is not true appears with a probability
+below `FALSE_ALARM` for each check, whatever the number of columns.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.released.release import Release
+from primo.released.uncertainty.columns import (
+    EDGE,
+    FALSE_ALARM,
+    Block,
+    at_both_ends,
+    at_one_end,
+    feature_block,
+    lost_in_noise,
+    near_an_end,
+    outcome_block,
+    shortened,
+)
+
+__all__ = ["FALSE_ALARM", "bound_doubts"]
+
+Flags = NDArray[np.bool_]
+
+NARROW = 0.05  # of the half-width: a standard deviation below it wastes the range
+SHORT = 0.1  # of the norm: rows below it waste the norm
+VAGUE = 0.5  # standard deviations of the columns, that the noise of their means must not exceed
+
+
+def bound_doubts(release: Release) -> tuple[str, ...]:
+    """Say which bounds do not fit the rows, each with what to do next time; none if all fit.
+
+    Guarantee: post-processing; costs no privacy. Names of columns are public. Cost: O(d² + l).
+    """
+    said: list[str] = []
+    for block in (feature_block(release), outcome_block(release)):
+        if block is None:
+            continue
+        stuck = at_one_end(block)
+        said += _ranges(block, stuck) if block.clip.box else []
+        if not stuck.all():  # all else follows from that
+            said += _lengths(block) + _means(block)
+    said += _genotypes(release)
+    return tuple(f"{words[:1].upper()}{words[1:]}." for words in said)
+
+
+def _ranges(block: Block, stuck: Flags) -> list[str]:
+    """Check columns that are cut to a range: in scaled units they lie in [-1, 1]."""
+    said = []
+    margin, edge = block.margin, near_an_end(block)
+    variance, error = block.variance
+    if block.mean is not None:
+        offset, offset_error = block.offset
+        on_average = offset - margin * offset_error > block.width * EDGE**2
+        if stuck.any():
+            said.append(
+                f"nearly all values of {block.some(stuck)} lie next to or beyond one end of their "
+                "range: they were cut, or the range is much too wide. If they were cut, predictions "
+                "for rows that are not cut may be far off. Next time: check the unit and the coding "
+                "(centimetres in a range of metres? cases and controls as 1 and 2 in a range of 0 to "
+                "1?) and give a range near what is publicly known; for rare things give a centre and "
+                "a scale from public knowledge"
+            )
+        if edge.any() or (on_average and not stuck.any()):
+            which = block.some(edge) if edge.any() else f"the {block.word}s, on average,"
+            said.append(
+                f"the mean of {which} lies near an end of the range (beyond {EDGE:g} of its "
+                "half-width): the distance to the middle is paid for in noise. Next time: put the "
+                "middle of the range near the mean that is publicly known, or give it as centre"
+            )
+    ends = at_both_ends(block)
+    if ends.any():
+        said.append(
+            f"nearly all values of {block.some(ends)} lie at the two ends of their range. That is "
+            "right for columns of two values; all others were cut to almost nothing and their "
+            "coefficients mean something else. R² of rows that are not cut is not determined. Next "
+            "time: a range that holds most values"
+        )
+    narrow = (variance + margin * error < NARROW**2) & ~stuck
+    if narrow.any():
+        said.append(
+            f"the range of {block.some(narrow)} reaches more than {1 / NARROW:g} standard deviations "
+            "to either side of its middle: noise grows with the range. Next time: a narrower range, "
+            "in the right unit"
+        )
+    return said
+
+
+def _lengths(block: Block) -> list[str]:
+    """Compare the length of rows with their norm, and their variation with the noise."""
+    clip, margin, word = block.clip, block.margin, block.word
+    length, error = block.length
+    limit = clip.norm**2
+    variance, variance_error = block.variance
+    told = float(np.sqrt(np.sum(variance_error**2)))
+    if told > 0 and float(variance.sum()) < margin * told:
+        return [
+            f"the variation of the {word}s as a whole cannot be told from noise. Signal may still be "
+            "found, but R² is not determined. Either the bounds are much too wide (or in the wrong "
+            "unit), or there are too few rows for this epsilon. Next time: bounds near what is "
+            "publicly known of the columns; `primo plan` shows what they bring"
+        ]
+    said = []
+    lost = lost_in_noise(block) & ~at_one_end(block)
+    if word == "outcome" and lost.any():
+        said.append(
+            f"the variation of {block.some(lost)} cannot be told from noise. Signal may still be found, "
+            "but R² is not determined, and predictions may be far off. Next time: a range near what "
+            "is publicly known"
+        )
+    if shortened(block):
+        said.append(
+            f"nearly all rows of {word}s are as long as their norm of {clip.norm:.3g} allows: rows "
+            "that are longer were shortened, by how much no release can tell, and coefficients "
+            "are off by that factor. It is right where every row has this very length. Next time: "
+            "a norm of about the root of Σ (sd² + (mean − middle)²)/half-width², from public "
+            "knowledge"
+        )
+    if length + margin * error < limit * SHORT**2:
+        said.append(
+            f"rows of {word}s are less than {SHORT:.0%} as long as their bounds allow: noise grows "
+            "with the bounds. Next time: a norm of about the root of Σ (sd² + (mean − "
+            "middle)²)/half-width², from public knowledge"
+        )
+    return said
+
+
+def _means(block: Block) -> list[str]:
+    """Look for means that lie far off, and for means that the noise hides."""
+    if block.mean is None:
+        return []
+    said = []
+    margin, word = block.margin, block.word
+    length, length_error = block.length
+    offset, offset_error = block.offset
+    if not block.clip.box and offset - margin * offset_error > EDGE**2 * (
+        length + margin * length_error
+    ):
+        said.append(
+            f"most of the length of the rows of {word}s is the distance of their means from the "
+            "public centres, which is paid for in noise. Next time: centres near the means that "
+            "are publicly known"
+        )
+    variance, error = block.variance
+    most = float(variance.sum()) + margin * float(np.sqrt(np.sum(error**2)))
+    if block.mean_error > VAGUE * math.sqrt(max(most, 0.0) / block.width):
+        said.append(
+            f"the noise of the means of the {word}s is larger than half of their standard deviation: "
+            "intercepts are drawn to the public centres. Next time: centres near the publicly "
+            "known means, tighter bounds, more rows or a larger epsilon"
+        )
+    return said
+
+
+def _genotypes(release: Release) -> list[str]:
+    """Recommend public allele frequencies where features have the range of allele counts."""
+    plan = release.plan
+    clip = plan.features
+    if not clip.box or not plan.protection.features_private:
+        return []
+    copies = 2 if plan.rows_per_person == 1 else 1
+    counts = np.asarray((clip.centre == copies / 2) & (clip.scale == copies / 2))
+    if not counts.any():
+        return []
+    return [
+        f"{int(counts.sum())} of {plan.d} features have the range 0 to {copies}. If they are "
+        "genotypes, public allele frequencies (--frequencies, or Bounds.from_frequencies) centre "
+        "and scale them: the same run then needs less noise for the same signal, and predicts "
+        "better in every case that was tried"
+    ]

@@ -1,0 +1,229 @@
+"""Private goodness of fit: how much of each outcome the features explain, from released numbers.
+
+For the least-squares coefficients θ of the rows, with w = e − E₁θ, exactly
+
+    ĜᵀÂ⁻¹Ĝ = θᵀAθ + 2θᵀe − θᵀE₁θ + wᵀÂ⁻¹w,
+
+so the explained variation S = θᵀAθ is over-estimated by about (σ₂² + s²‖θ‖²)·tr Â⁻¹, with a variance
+that is quadratic in S once ‖θ‖² = ρ·S is granted (ρ from the posterior). R² = S/C with the noisy
+variation C is a ratio again: its interval inverts "S − R²C is 0", so it is asymmetric, never leaves
+[0, 1] and contains the estimate. Directions of the features that are not firm (`system.FIRM`) enter
+through the posterior instead: dividing by their eigenvalues would drown everything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import chi2
+
+from primo.released.release import Release
+from primo.released.uncertainty.columns import fitting
+from primo.released.uncertainty.multiple import benjamini_hochberg
+from primo.released.uncertainty.system import FIRM, System, check_level, check_target, system_of
+
+__all__ = [
+    "FOUND",
+    "NOT_DETERMINED",
+    "NOT_FOUND",
+    "GoodnessOfFit",
+    "goodness_of_fit",
+    "joint_p_values",
+]
+
+Floats = NDArray[np.float64]
+
+FOUND = "signal found"
+NOT_FOUND = "not distinguishable from noise"
+NOT_DETERMINED = "not determined"
+FIRM_VARIATION = 0.25  # relative error of an outcome's variation above which R² is not trusted
+SOFT_SHARE = 0.1  # of the explained variation in directions that are not firm: the same
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GoodnessOfFit:
+    """R² of every outcome with an interval, and whether there is any signal; (l,) each."""
+
+    outcome_names: tuple[str, ...]
+    r_squared: Floats  # between 0 and 1; a guess where not `trusted`
+    lower: Floats  # at most `r_squared`; 0 where not `trusted`
+    upper: Floats  # at least `r_squared`; 1 where not `trusted`
+    statistic: Floats  # χ² of "no slope differs from 0", d degrees of freedom
+    p: Floats
+    q: Floats  # Benjamini-Hochberg over the outcomes
+    trusted: NDArray[np.bool_]  # whether R² is determined for this outcome
+    level: float
+    fdr: float
+    target: str
+
+    @property
+    def found(self) -> NDArray[np.bool_]:
+        """Which outcomes have signal, at a false discovery rate of `fdr`."""
+        return np.asarray(self.q <= self.fdr)
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """The same in words."""
+        return tuple(FOUND if found else NOT_FOUND for found in self.found)
+
+    def words(self, outcome: int, digits: int = 3) -> tuple[str, str]:
+        """R² and interval of one outcome as they are to be shown: "not determined" where untrusted."""
+        if not self.trusted[outcome]:
+            return NOT_DETERMINED, "0 to 1"
+        ends = f"{self.lower[outcome]:.{digits}f} to {self.upper[outcome]:.{digits}f}"
+        return f"{self.r_squared[outcome]:.{digits}f}", ends
+
+
+def goodness_of_fit(
+    release: Release, *, level: float = 0.95, target: str = "rows", fdr: float = 0.05
+) -> GoodnessOfFit:
+    """Estimate R² of every outcome and say whether signal was found.
+
+    Parameters
+    ----------
+    release
+        All that is read; the data may be gone.
+    level
+        Nominal coverage of the R² intervals.
+    target
+        "rows": R² of least squares on these very rows. "population": the share of variance that the
+        best linear predictor explains in the population they were drawn from.
+    fdr
+        False discovery rate of the verdicts.
+
+    Notes
+    -----
+    The verdict tests "no slope differs from 0 in the population" and does not depend on `target`. It
+    holds whatever the noise of the covariance, which is not divided by.
+    `trusted` is False where the variation of the outcome is known to no better than 25 %, or more
+    than 10 % of what is explained lies in directions of the features lost in covariance noise. R² is
+    then not determined: its interval is [0, 1]. The same holds where the outcome itself, or any feature,
+    was cut to its bounds by the look of it (`columns.fitting`). Interval and
+    estimate always lie in [0, 1], the estimate in the interval.
+    Guarantee: post-processing; costs no privacy. Cost: that of `primo.coefficients`.
+    """
+    check_level(level)
+    check_target(target)
+    system = system_of(release)
+    statistic, p = joint_p_values(system)
+    q = benjamini_hochberg(p)
+    estimate, lower, upper, trusted = _r_squared(system, level=level, target=target)
+    trusted &= fitting(release).stated & (not system.warnings)
+    return GoodnessOfFit(
+        outcome_names=release.outcome_names,
+        r_squared=estimate,
+        lower=np.where(trusted, lower, 0.0),
+        upper=np.where(trusted, upper, 1.0),
+        statistic=statistic,
+        p=p,
+        q=q,
+        trusted=trusted,
+        level=level,
+        fdr=fdr,
+        target=target,
+    )
+
+
+def joint_p_values(system: System) -> tuple[Floats, Floats]:
+    """Test "no slope differs from 0" for every outcome: χ² with d degrees of freedom, and p.
+
+    Under the null the centred association is noise of covariance
+    (σ₂² + s²μ²/c²)·(I + mmᵀ) + ς²A at most, with μ the outcome's mean, c the constant and m the means
+    of the features over c; one basis diagonalises it for all outcomes.
+    """
+    covariance, association, means = system.centred
+    metric = np.eye(system.d)
+    if not system.sums_exact:
+        metric += np.outer(means, means)
+    root = np.linalg.inv(np.linalg.cholesky(metric))
+    values, vectors = np.linalg.eigh(root @ covariance @ root.T)
+    h = vectors.T @ (root @ association)
+    noise = np.full(system.l, system.association_variance)
+    if system.intercept:
+        noise += system.off_variance * (system.association[-1] / system.covariance[-1, -1]) ** 2
+    residual = system.variation / max(system.n - 1, 1)
+    statistic = np.sum(h**2 / (noise + np.outer(np.maximum(values, 0.0), residual)), axis=0)
+    return statistic, np.asarray(chi2.sf(statistic, system.d))
+
+
+def _r_squared(
+    system: System, *, level: float, target: str
+) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
+    """Estimate, lower and upper end, and whether they can be trusted; (l,) each."""
+    posterior = system.posterior
+    vectors, values, s2 = posterior.vectors, posterior.released, system.off_variance
+    top = max(float(values.max()), 0.0)
+    firm = values > max(FIRM * np.sqrt(2 * s2), 1e-10 * top)
+    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=firm)
+    h2 = (vectors.T @ posterior.moments.association) ** 2
+    second = posterior.along**2 + posterior.errors @ posterior.shares.T
+    weighted = posterior.values @ second
+    signal = weighted > 1e-12 * system.variation  # where not, nothing to speak of is explained
+    ratio = np.divide(second.sum(axis=0), weighted, out=np.zeros(system.l), where=signal)  # ‖θ‖²/S
+    firm_ratio = np.divide(inverse @ second, weighted, out=np.zeros(system.l), where=signal)
+    soft = np.where(firm, 0.0, posterior.values) @ second
+
+    sampling = system.sampling(target)
+    # E[raw] = bias + scale·S and Var[raw] = c0 + c1·S + c2·S².
+    base = posterior.moments.noise_variances
+    raw = inverse @ h2 + soft
+    bias = base * inverse.sum() + sampling * system.d
+    scale = 1 + s2 * (ratio * inverse.sum() + firm_ratio)
+    squares = float(inverse @ inverse)
+    c0 = 2 * base**2 * squares + 2 * soft**2 + 2 * system.d * sampling**2
+    c1 = 4 * base * ratio + 4 * base * s2 * ratio * squares
+    c2 = 2 * s2 * ratio**2 + 2 * (s2 * ratio) ** 2 * squares
+    variation = system.variation
+    excess = raw - bias
+    estimate = np.clip(excess / (scale * variation), 0.0, 1.0)
+    # In terms of R² = S/C, with the error of C.
+    c1 = c1 * variation + 4 * sampling * (1 - estimate) ** 2 * variation
+    c2 = c2 * variation**2 + scale**2 * system.variation_variance + 4 * system.n * sampling**2
+    lower, upper = _inverted(
+        estimate,
+        slope=scale * variation,
+        constant=c0,
+        linear=c1,
+        square=c2,
+        kappa=float(ndtri((1 + level) / 2)) ** 2,
+    )
+    trusted = np.sqrt(system.variation_variance) <= FIRM_VARIATION * variation
+    trusted &= soft <= SOFT_SHARE * np.maximum(weighted, 1e-300)
+    # Where nothing seems to be explained it must not be for want of directions that are known.
+    known = posterior.values[firm].sum() >= (1 - SOFT_SHARE) * posterior.values.sum() > 0
+    trusted &= signal | known
+    return estimate, lower, upper, trusted
+
+
+def _inverted(
+    estimate: Floats,
+    *,
+    slope: Floats,
+    constant: Floats,
+    linear: Floats,
+    square: Floats,
+    kappa: float,
+) -> tuple[Floats, Floats]:
+    """Return the ends of {R in [0, 1] : slope²(estimate − R)² ≤ κ(constant + linear·R + square·R²)}.
+
+    `estimate` is the unrestricted one moved into [0, 1]. That only brings it nearer to every R there, so
+    the set contains whatever the unrestricted one would have kept, and the estimate itself. All
+    arguments are positive or zero, so the set is an interval: aR² − 2bR + c ≤ 0 with b ≥ 0 starts at
+    c/(b + √(b² − ac)), or at 0 if c ≤ 0, and goes on to 1 if a ≤ 0. Where the numbers leave float64
+    nothing is known: [0, 1].
+    """
+    with np.errstate(all="ignore"):
+        a = slope**2 - kappa * square
+        b = slope**2 * estimate + kappa * linear / 2
+        c = (slope * estimate) ** 2 - kappa * constant
+        far = b + np.sqrt(np.maximum(b**2 - a * c, 0.0))
+        lower = np.divide(c, far, out=np.zeros_like(c), where=(c > 0) & (far > 0))
+        upper = np.divide(far, a, out=np.ones_like(c), where=a > 0)
+    known = np.isfinite(a) & np.isfinite(far) & np.isfinite(c)
+    return (
+        np.where(known, np.clip(lower, 0.0, estimate), 0.0),
+        np.where(known, np.clip(upper, estimate, 1.0), 1.0),
+    )

@@ -1,0 +1,154 @@
+"""Posterior spread of the coefficients that `primo.coefficients` returns by default.
+
+The default estimator is a filter W = V diag(g)VᵀĜ fitted under a prior for the least-squares
+coefficients of the rows (`estimate`). Under that prior the error ŵ − w has, along an eigenvector
+of Â, the variance
+
+    g²·(B + σ₂²) − 2g·b + t,     B = VᵀASAV,   b = VᵀASV,   t = VᵀSV   (diagonals),
+
+averaged over simulated noise of the covariance: filter noise, covariance noise and what shrinkage
+leaves out, in one number per direction and group of outcomes. The closed form of mathematics.md,
+1/(a²/v + 1/τ²), is its value for exact eigenvectors and the best g. S is not the prior that the filter
+was chosen under but the more careful one of `uncertainty.prior`. Coverage is *on average over
+coefficients and outcomes*, as always in empirical Bayes: not for each single one.
+
+All of it happens in the coordinates z of `estimate.centring`, which are those of the features with the
+constant, x̃, reflected so that the mean of x̃ is one axis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.released.estimate.centring import Centred, centred, reflect
+from primo.released.estimate.outcomes import OutcomeGroups
+from primo.released.estimate.problem import NoisyMoments
+from primo.released.estimate.risk import Replicas
+from primo.released.estimate.selection import FittedFilter, fit_filter
+from primo.released.release import Release
+from primo.released.uncertainty.prior import judged_variances, more_replicas
+
+__all__ = ["Posterior", "posterior_of"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Posterior:
+    """Shrunk coefficients of all outcomes in scaled units, and the variance of their errors.
+
+    In eigen-direction k of the covariance of z the error for outcome j has variance
+    (errors @ shares.T)[k, j].
+    """
+
+    centred: Centred
+    vectors: Floats  # (d, d) eigenvectors of the noisy covariance of z
+    released: Floats  # (d,) its eigenvalues
+    filters: Floats  # (d, groups)
+    errors: Floats  # (d, groups)
+    strengths: Floats  # (d, groups) prior variance of a coefficient along each direction
+    values: Floats  # (d,) expected vᵀAv of the true covariance along each direction
+    shares: Floats  # (l, groups) squared share of an outcome in each group of directions
+    along: Floats  # (d, l) coefficients of z along the directions
+    theta: Floats  # (width, l) coefficients of the features and, last, of the constant
+
+    @property
+    def moments(self) -> NoisyMoments:
+        """Moments of z and of the outcomes about their means."""
+        return self.centred.moments
+
+    def loadings(self, points: Floats) -> Floats:
+        """Squared shares of `points` (width, k), combinations of θ, in the directions, (d, k)."""
+        if len(self.centred.axis):
+            points = reflect(self.centred.axis, points)[:-1]
+        return np.asarray((self.vectors.T @ points) ** 2)
+
+    def leaning(self, points: Floats, outcomes: slice) -> Floats:
+        """Share of the error variance that is shrinkage: what the prior says, not the release."""
+        loadings = self.loadings(points)
+        kept = np.clip(self.filters * self.values[:, None], 0.0, 1.0)
+        prior = (1 - kept) ** 2 * self.strengths
+        shares = self.shares[outcomes].T
+        whole = (loadings.T @ self.errors) @ shares
+        part = (loadings.T @ prior) @ shares
+        return np.divide(part, whole, out=np.ones_like(part), where=whole > 0)
+
+    def infer(self, points: Floats, *, sampling: Floats, outcomes: slice) -> tuple[Floats, Floats]:
+        """Means and error variances of pointsᵀθ, (points, outcomes) each.
+
+        `points` (width, points) are combinations of θ: a slope, or features with the constant at
+        which to predict. `sampling` holds ς_j² of these outcomes, zeros if the target is the rows.
+        Errors along different directions are taken as uncorrelated.
+        Cost: O(d²·points + d·points·groups + points·groups·outcomes).
+        """
+        found = self.centred
+        loadings, shares = self.loadings(points), self.shares[outcomes]
+        variance = (loadings.T @ self.errors) @ shares.T
+        if sampling.any():
+            inverse = 1 / np.maximum(self.values, 1e-12 * max(self.values.max(), 1e-290))
+            extra = np.maximum(2 * self.filters - inverse[:, None], 0.0)
+            variance += ((loadings.T @ extra) @ shares.T) * sampling
+        if len(found.axis):
+            size = (self.along[:, outcomes] ** 2).sum(axis=0) + self.errors.sum(axis=0) @ shares.T
+            of_mean = found.outcome_mean_variances[outcomes] + found.feature_mean_variance * size
+            of_mean = of_mean + sampling / found.moments.n
+            length = self._mean_length
+            variance += np.outer((points.T @ found.axis / length) ** 2, of_mean)
+        return points.T @ self.theta[:, outcomes], np.asarray(variance)
+
+    @property
+    def _mean_length(self) -> float:
+        """Length of the mean of the features with the constant: v = m̃/length."""
+        found = self.centred
+        return float(1 / (found.axis @ found.start))  # since m̃ᵀq = 1
+
+
+def posterior_of(release: Release) -> Posterior:
+    """Fit the prior, the filter and its errors from a release.
+
+    Guarantee: post-processing; costs no privacy.
+    Cost: that of `primo.coefficients`; nothing of size d² per outcome.
+    """
+    found = centred(release)
+    fitted = fit_filter(found.moments)
+    replicas = more_replicas(fitted, found.moments.covariance_sigma)
+    errors, strengths = _errors(fitted, replicas)
+    coefficients = fitted.estimate(found.moments).coefficients
+    shares = _shares(fitted.groups, coefficients.shape[1])
+    return Posterior(
+        centred=found,
+        vectors=fitted.vectors,
+        released=fitted.values,
+        filters=fitted.filters,
+        errors=errors,
+        strengths=strengths,
+        values=replicas.mean_values(),
+        shares=shares,
+        along=fitted.vectors.T @ coefficients,
+        theta=found.restore(coefficients),
+    )
+
+
+def _errors(fitted: FittedFilter, replicas: Replicas) -> tuple[Floats, Floats]:
+    """Return error variances and prior variances along the noisy eigenvectors, (d, groups) each."""
+    filters, truths = fitted.filters, replicas.truths[:, :, None]
+    variances = judged_variances(fitted, replicas)
+    square, cross = replicas.along(truths**2 * variances), replicas.along(truths * variances)
+    strengths = replicas.along(variances)
+    quadratic = filters**2 * square - 2 * filters * cross + strengths
+    return np.maximum(quadratic, 0.0) + filters**2 * fitted.groups.noise_variance, strengths
+
+
+def _shares(groups: OutcomeGroups, l: int) -> Floats:
+    """How much of each outcome lies in each group of directions, (l, groups); rows add up to 1."""
+    shares = np.zeros((l, len(groups.counts)))
+    if groups.rotation is None:
+        shares[np.arange(l), groups.group] = 1.0
+        return shares
+    squares = groups.rotation**2
+    for g in range(len(groups.counts)):
+        shares[:, g] = squares[:, groups.group == g].sum(axis=1)
+    return shares

@@ -1,0 +1,352 @@
+"""What the published coefficients explain of *new* rows, estimated from the release alone.
+
+For coefficients θ̂ (slopes and, last, the intercept's) the variation that they explain in rows like
+these, the intercept's error included, is
+
+    N_j = 2θ̂_jᵀG_j − θ̂_jᵀAθ̂_j − n·ȳ_j²,
+
+which is negative where they predict worse than the mean. With the released Â and Ĝ in place of A and
+G it is too large, because θ̂ was made from their noise. By Stein's identity the excess of any estimator
+is what it answers to a small change of the release along fresh noise: with θ̂⁺ the coefficients of
+Ĝ + tω and Â + tΩ,
+
+    excess = E[2(θ̂⁺ − θ̂)ᵀω − (θ̂⁺ᵀΩθ̂⁺ − θ̂ᵀΩθ̂)]/t.
+
+ω holds the noise of the association and the sampling error ς·A^½z of rows drawn from a population:
+what fits these rows by chance is taken off as well. So the estimator is run again a few times and
+nothing is assumed of it, nor of the coefficients. Discontinuities of an estimator are left out. Rows
+count as the bounds left them, so nothing is trusted where `columns.fitting` sees that features were cut,
+and no outcome that was cut itself or whose own variation is lost in noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.released.coefficients import Coefficients, coefficients
+from primo.released.release import Release, expect_release
+from primo.released.uncertainty.columns import fitting
+from primo.released.uncertainty.fit import NOT_DETERMINED
+from primo.released.uncertainty.system import MOST_EXPLAINED, System, system_of
+from primo.released.uncertainty.words import r2_words
+
+__all__ = ["PublishedRSquared", "published_r_squared"]
+
+Floats = NDArray[np.float64]
+
+SEED = 20_270_203  # public side: no privacy depends on it
+STEP = 0.05  # t, of one standard deviation of the noise
+MOST_RUNS, FEWEST_RUNS = 60, 4
+DIRECTIONS = 1_500  # runs × width to aim for: each direction of the features is one sample
+WORK = 2e7  # runs × width × outcomes not to exceed
+DETERMINED = 0.03  # standard error up to which 90 % of the estimates are within 0.05
+MOST_SPENT = 0.9  # degrees of freedom per row
+OPEN = 1.0  # standard error that stands for "anything": of what was cut or is lost in noise
+WIDEST = 0.25  # standard error above which not even a range is worth showing
+BISECTIONS = 50  # to more digits than matter
+UNSURE = (
+    3.0  # times the middle error: outcomes above it do not decide where the others are drawn to
+)
+CORRELATED = 2_000  # outcomes up to which their correlation is used
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PublishedRSquared:
+    """Held-out R² of the published predictors, (l,) each; negative where the mean predicts better."""
+
+    outcome_names: tuple[str, ...]
+    r_squared: Floats
+    standard_error: Floats
+    trusted: NDArray[np.bool_]  # whether it is determined to about 0.05
+    usable: NDArray[np.bool_]  # neither cut nor lost in noise: what `pooled` is about
+    pooled: float  # of all usable outcomes together, in scaled units
+    pooled_error: float
+    pooled_trusted: bool
+
+    @property
+    def worse_than_mean(self) -> bool:
+        """Whether the mean surely predicts new rows better, all outcomes together."""
+        return self.pooled + 2 * self.pooled_error < 0
+
+    @property
+    def together(self) -> str:
+        """R² of all usable outcomes together in words: a number, a range, or that it is open."""
+        if self.pooled_trusted:
+            return f"about {r2_words(self.pooled)}"
+        if self.pooled_error > WIDEST:
+            return NOT_DETERMINED
+        low, high = (self.pooled + z * self.pooled_error for z in (-2, 2))
+        return f"{r2_words(low)} to {r2_words(min(high, 1.0))}"
+
+    @property
+    def about(self) -> str:
+        """Which outcomes that is about, in words; empty for a single one."""
+        used, l = int(self.usable.sum()), len(self.usable)
+        if l == 1:
+            return ""
+        return "all outcomes together" if used in (0, l) else f"{used} of {l} outcomes together"
+
+
+def published_r_squared(
+    release: Release,
+    *,
+    estimator: str = "auto",
+    ridge_lambda: float | str | None = None,
+    coefficient_norm: float | None = None,
+    solver: str = "fast",
+) -> PublishedRSquared:
+    """Estimate R² that `primo.coefficients` with these arguments has on new rows of the same kind.
+
+    Parameters
+    ----------
+    release
+        All that is read; the data may be gone.
+    estimator, ridge_lambda, coefficient_norm, solver
+        As given to `primo.coefficients`.
+
+    Returns
+    -------
+    PublishedRSquared
+        Estimates with standard errors that count noise, sampling and this simulation. Usable outcomes
+        are shrunk toward their common mean by as much as these errors warrant. Without an intercept R²
+        is about the public centres, not about the means, which are not released then.
+
+    Notes
+    -----
+    Guarantee: post-processing; costs no privacy. Deterministic.
+    Cost: 4 to 60 runs of `primo.coefficients`.
+    """
+
+    def fitted(of: Release) -> Coefficients:
+        return coefficients(
+            of,
+            estimator=estimator,
+            ridge_lambda=ridge_lambda,
+            coefficient_norm=coefficient_norm,
+            solver=solver,
+        )
+
+    system = system_of(expect_release(release))
+    theta = _scaled(release, fitted(release))
+    means, mean_variance = _means(system)
+    explained = _gain(theta, system.covariance, system.association)
+    explained -= system.n * (means**2 - mean_variance)
+    to_noise, to_chance = _answers(release, system, theta, fitted)
+    in_rows = explained - to_noise.mean(axis=0)
+    answers = to_noise + to_chance * _lost_to_chance(in_rows, to_chance, system)
+    explained = explained - answers.mean(axis=0)
+    # An answer ωᵀJω scatters over draws as the same form in the release's own noise does.
+    inflated = 1 + 1 / len(answers)
+    excess_variance = answers.var(axis=0, ddof=1) * inflated
+    own, shared = _noise(system, theta, means)
+    variation = system.variation
+    found = np.minimum(explained / variation, 1.0)
+    inside = np.clip(found, 0.0, 1.0)
+    relative = system.variation_variance / variation**2
+    error = np.sqrt(
+        (own + shared + excess_variance) / variation**2
+        + found**2 * relative
+        + 4 * inside * (1 - inside) ** 2 / system.n
+    )
+    fits = fitting(release)
+    # A number for all is about the usable outcomes; with none of them it is about all, and not trusted.
+    part = fits.usable if fits.usable.any() else np.ones(system.l, dtype=bool)
+    total = float(variation[part].sum())
+    pooled = min(float(explained[part].sum()) / total, 1.0)
+    kept = min(max(pooled, 0.0), 1.0)
+    pooled_variance = float(answers[:, part].sum(axis=1).var(ddof=1)) * inflated
+    pooled_error = np.sqrt(
+        (own[part].sum() + _shared_sum(system, theta[:, part]) + pooled_variance) / total**2
+        + pooled**2 * system.variation_variance[part].sum() / total**2
+        + 4 * kept * (1 - kept) ** 2 / (system.n * min(int(part.sum()), 10))
+    )
+    found[part], error[part] = _toward_common(found[part], error[part], float(pooled_error))
+    if not fits.stated_together:
+        pooled_error = max(float(pooled_error), OPEN)
+    told = fits.usable & (fits.stated_together or fits.stated)
+    error = np.where(told, error, np.maximum(error, OPEN))
+    sound = not system.warnings
+    return PublishedRSquared(
+        outcome_names=release.outcome_names,
+        r_squared=found,
+        standard_error=error,
+        trusted=np.asarray((error <= DETERMINED) & fits.stated & sound),
+        usable=fits.usable,
+        pooled=pooled,
+        pooled_error=float(pooled_error),
+        pooled_trusted=bool(pooled_error <= DETERMINED and fits.stated_together and sound),
+    )
+
+
+def _scaled(release: Release, fitted: Coefficients) -> Floats:
+    """Coefficients in scaled units with that of the constant last, (width, l)."""
+    plan = release.plan
+    slopes = fitted.slopes * plan.features.scale[:, None] / plan.outcomes.scale
+    if not plan.intercept:
+        return np.asarray(slopes)
+    at_centre = fitted.intercept + plan.features.centre @ fitted.slopes - plan.outcomes.centre
+    return np.vstack([slopes, at_centre / (plan.outcomes.scale * plan.constant)])
+
+
+def _gain(theta: Floats, covariance: Floats, association: Floats) -> Floats:
+    """2θᵀG − θᵀAθ of every outcome, (l,)."""
+    products = 2 * association - covariance @ theta
+    return np.asarray(np.einsum("ij,ij->j", theta, products))
+
+
+def _means(system: System) -> tuple[Floats, float]:
+    """Released means of the outcomes in scaled units and the variance of their noise; 0 without."""
+    if not system.intercept:
+        return np.zeros(system.l), 0.0
+    mass = np.sqrt(system.n * system.covariance[-1, -1])
+    variance = 0.0 if system.sums_exact else system.association_variance / mass**2
+    return np.asarray(system.association[-1] / mass), float(variance)
+
+
+def _noise(system: System, theta: Floats, means: Floats) -> tuple[Floats, Floats]:
+    """Variance of the plug-in for fixed θ: of its association and of its covariance, (l,) each."""
+    away = theta.copy()
+    if system.intercept:
+        away[-1] -= means / np.sqrt(system.covariance[-1, -1] / system.n)
+        away[-1] *= not system.sums_exact
+    sizes = np.einsum("ij,ij->j", theta, theta)
+    association = 4 * system.association_variance * np.einsum("ij,ij->j", away, away)
+    return np.asarray(association), 2 * system.off_variance * sizes**2
+
+
+def _shared_sum(system: System, theta: Floats) -> float:
+    """Variance that the covariance's noise gives the sum over outcomes: they have it in common."""
+    narrow = theta.T @ theta if theta.shape[1] < len(theta) else theta @ theta.T
+    return float(2 * system.off_variance * np.sum(narrow**2))
+
+
+def _answers(
+    release: Release, system: System, theta: Floats, fitted: Callable[[Release], Coefficients]
+) -> tuple[Floats, Floats]:
+    """Answers of the estimator to changes along noise and along sampling error, (runs, l) each.
+
+    The mean of the former is the excess that noise makes; the latter is θ̂'s own, ζᵀ(θ̂⁺ − θ̂)/t.
+    """
+    width, l = theta.shape
+    runs = int(min(DIRECTIONS // width, WORK / (width * l), MOST_RUNS))
+    runs = max(runs, FEWEST_RUNS)
+    rng = np.random.default_rng(SEED)
+    draw_sampling = _sampling(system, release.outcome_moments)
+    to_noise, to_chance = np.empty((runs, l)), np.empty((runs, l))
+    for run in range(runs):
+        square = rng.standard_normal((width, width))
+        covariance = np.sqrt(system.off_variance / 2) * (square + square.T)
+        association = np.sqrt(system.association_variance) * rng.standard_normal((width, l))
+        if system.intercept:
+            covariance[-1, -1] = 0.0
+            association[-1] *= not system.sums_exact
+        sampled = draw_sampling(rng)
+        moved = replace(
+            release,
+            covariance=system.covariance + STEP * covariance,
+            association=system.association + STEP * (association + sampled),
+        )
+        there = _scaled(release, fitted(moved))
+        change = _gain(there, covariance, association) - _gain(theta, covariance, association)
+        to_noise[run] = change / STEP
+        to_chance[run] = np.einsum("ij,ij->j", there - theta, sampled) / STEP
+    return to_noise, to_chance
+
+
+def _lost_to_chance(explained: Floats, to_chance: Floats, system: System) -> Floats:
+    """Return what an answer to sampling error counts for, (l,): once on these rows, once on new ones.
+
+    Least squares with d features gains ς²·d on its own rows by chance and loses ς²·d/(1 − d/n) on new
+    ones: the covariance that it divides by is that of its own rows. The degrees of freedom d are read
+    off the answers. `explained` shows ς² to be smaller than assumed where noise hid the fit.
+    """
+    assumed = np.maximum(system.residual_variance, 1e-300)
+    per_row = float(np.mean(to_chance / assumed)) / system.n
+    per_row = min(max(per_row, 0.0), MOST_SPENT)
+    rate = float(explained.sum() / system.variation.sum())
+    left = system.variation * (1 - min(max(rate, 0.0), MOST_EXPLAINED))
+    left /= system.n * (1 - per_row)
+    return np.asarray(np.minimum(left / assumed, 1.0) * (1 + 1 / (1 - per_row)))
+
+
+def _sampling(system: System, outcome_moments: Floats) -> Callable[[np.random.Generator], Floats]:
+    """Return what draws the sampling error of the association, (width, l): covariance ς_j²·A."""
+    covariance, _, means = system.centred
+    root = _root(_denoised(covariance, system.off_variance))
+    spread = np.sqrt(system.residual_variance)
+    together = None
+    if outcome_moments.ndim == 2 and 1 < system.l <= CORRELATED:
+        centred = outcome_moments - system.n * np.outer(_means(system)[0], _means(system)[0])
+        half = _root(_denoised(centred, 0.0))
+        size = np.sqrt(np.maximum(np.einsum("ij,ij->i", half, half), 1e-300))
+        together = (half / size[:, None]).T
+
+    def draw(rng: np.random.Generator) -> Floats:
+        free = rng.standard_normal((system.width, system.l))
+        if together is not None:
+            free = free @ together
+        free *= spread
+        if not system.intercept:
+            return np.asarray(root @ free)
+        sums = np.sqrt(system.covariance[-1, -1]) * free[-1]
+        return np.vstack([root @ free[:-1] + np.outer(means, sums), sums])
+
+    return draw
+
+
+def _denoised(matrix: Floats, off_variance: float) -> Floats:
+    """Pull a noisy covariance toward a multiple of the identity by as much as its noise warrants.
+
+    Eigenvalues of the matrix itself are spread by the noise, along the very directions that an
+    estimator made from it relies on (Ledoit and Wolf).
+    """
+    d = len(matrix)
+    middle = float(np.trace(matrix)) / d
+    away = matrix - middle * np.eye(d)
+    scatter = float(np.sum(away**2))
+    kept = max(0.0, 1 - off_variance * d * (d + 1) / scatter) if scatter > 0 else 0.0
+    return np.asarray(middle * np.eye(d) + kept * away)
+
+
+def _root(matrix: Floats) -> Floats:
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def _toward_common(found: Floats, error: Floats, common_error: float) -> tuple[Floats, Floats]:
+    """Shrink estimates of several outcomes toward their mean as far as their errors explain them.
+
+    The mean is not weighted by the errors: they grow with the coefficients, so that would favour
+    outcomes that are explained badly. `common_error` is the standard error of what all have in common.
+    """
+    l = len(found)
+    if l < 4:
+        return found, error
+    variance = np.maximum(error**2, 1e-300)
+    # Outcomes that are hardly known neither move the mean nor hide how far the others differ.
+    common = float(found[error <= UNSURE * float(np.median(error))].mean())
+    between = _between((found - common) ** 2, variance)
+    kept = between / (between + variance)
+    # How far outcomes differ is itself uncertain: an error is counted for as far as they might.
+    might = between + np.sqrt(2 / (l - 1)) / float(np.mean(1 / variance))
+    left = might * variance / (might + variance)
+    return common + kept * (found - common), np.sqrt(left + common_error**2)
+
+
+def _between(squares: Floats, variance: Floats) -> float:
+    """Variance between outcomes that makes Σ squares/(it + variance) as expected (Paule, Mandel)."""
+    expected = len(squares) - 1
+    low, high = 0.0, float(squares.sum()) / expected  # at `high` the sum is below what is expected
+    if float(np.sum(squares / variance)) <= expected:
+        return 0.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        if float(np.sum(squares / (middle + variance))) > expected:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -1,0 +1,261 @@
+"""The released normal equations of all outcomes, with the law of their noise.
+
+With the constant as one more feature, least squares on the rows solves Aθ_j = G_j. Released are
+Â = A + E₁ and Ĝ_j = G_j + e_j, hence for the true θ_j, exactly,
+
+    Ĝ_j − Âθ_j = e_j − E₁θ_j ~ N(0, σ₂²I + s²(‖θ_j‖²I + θ_jθ_jᵀ)),      s² = σ₁²/2,
+
+and for the coefficients of the population that the rows were drawn from ς_j²·A more, where ς_j² is
+the residual variance of a row. Everything in this package is built on that one line. Two entries
+carry no noise: the constant's own square, and the sums of public outcomes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.errors import InputError
+from primo.planning.plan import CovarianceOrigin
+from primo.released.release import Release
+from primo.released.uncertainty.posterior import Posterior, posterior_of
+
+__all__ = ["FIRM", "INTERCEPT", "TARGETS", "System", "check_level", "check_target", "system_of"]
+
+Floats = NDArray[np.float64]
+
+INTERCEPT = "(intercept)"
+TARGETS = ("population", "rows")
+MOST_EXPLAINED = 0.98  # of an outcome's variation, where the residual variance is estimated
+FIRM = 5.0  # eigenvalues above this many σ₁ are known well enough to divide by
+RANK = 1e-10  # eigenvalues of an exact covariance below this share of the largest are zero
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class System:
+    """Released normal equations in scaled units, and how to report them in the data's own.
+
+    A *term* is a reported coefficient: a feature's slope or, last, the intercept. Row t of `terms`
+    holds the weights with which θ makes it, up to the outcome's unit.
+    """
+
+    n: int
+    feature_names: tuple[str, ...]
+    outcome_names: tuple[str, ...]
+    intercept: bool
+    covariance: Floats  # (width, width) Â
+    association: Floats  # (width, l) Ĝ
+    off_variance: float  # s², of an off-diagonal entry of Â
+    association_variance: float  # σ₂²
+    sums_exact: bool  # whether the constant's row of Ĝ carries no noise
+    variation: Floats  # (l,) squared distance of an outcome from its mean, denoised
+    variation_variance: Floats  # (l,) of its error
+    terms: Floats  # (width, terms) weights of θ in a term, per unit of the outcome
+    unit: Floats  # (l,) the outcome's unit
+    centre: Floats  # (l,) added to the intercept
+    posterior: Posterior  # of all outcomes
+    outcomes: slice  # which of them this system is about
+    warnings: tuple[str, ...]  # why the noise law above is not the whole truth, if it is not
+
+    @property
+    def width(self) -> int:
+        """Equations: the features and, last, the constant if there is an intercept."""
+        return len(self.covariance)
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return self.width - self.intercept
+
+    @property
+    def l(self) -> int:  # noqa: E743
+        """Number of outcomes."""
+        return len(self.unit)
+
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        """Features, then the intercept if the release has one."""
+        return self.feature_names + ((INTERCEPT,) if self.intercept else ())
+
+    @cached_property
+    def spectrum(self) -> tuple[Floats, Floats]:
+        """Eigenvalues (ascending) and eigenvectors of Â; exact zeros are zeros."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        if self.off_variance == 0:
+            values = np.where(np.abs(values) > RANK * np.abs(values).max(), values, 0.0)
+        return values, vectors
+
+    @cached_property
+    def firm(self) -> NDArray[np.bool_]:
+        """Which eigenvectors have eigenvalues well above the noise of the covariance, (width,)."""
+        values, _ = self.spectrum
+        return np.asarray(values > FIRM * np.sqrt(2 * self.off_variance))
+
+    def soft(self, target: str) -> tuple[Floats, Floats]:
+        """Posterior mean and variance of vᵀθ along the eigenvectors that are not firm, (soft, l)."""
+        return self.posterior.infer(
+            self.spectrum[1][:, ~self.firm],
+            sampling=self.sampling(target),
+            outcomes=self.outcomes,
+        )
+
+    @cached_property
+    def rotated(self) -> Floats:
+        """VᵀĜ, (width, l)."""
+        return self.spectrum[1].T @ self.association
+
+    @cached_property
+    def centred(self) -> tuple[Floats, Floats, Floats]:
+        """Â and Ĝ with the constant eliminated, and the means in units of the constant, (d,).
+
+        With means m the noise of an eliminated association has covariance σ₂²(I + mmᵀ) (σ₂²I where
+        the sums are exact).
+        """
+        if not self.intercept:
+            return self.covariance, self.association, np.zeros(self.d)
+        means = self.covariance[:-1, -1] / self.covariance[-1, -1]
+        return (
+            self.covariance[:-1, :-1] - np.outer(means, self.covariance[-1, :-1]),
+            self.association[:-1] - np.outer(means, self.association[-1]),
+            means,
+        )
+
+    @cached_property
+    def residual_variance(self) -> Floats:
+        """ς_j² of a row, (l,); too large rather than too small where the noise hides the fit.
+
+        What a strongly regularised fit explains, less what its noise would explain, is taken off the
+        variation. Where that is inaccurate the noise σ₂² dwarfs ς_j² in every formula that uses it.
+        """
+        covariance, association, means = self.centred
+        values, vectors = np.linalg.eigh(covariance)
+        positive = np.maximum(values, 0.0)
+        damping = 4 * self.d * self.off_variance
+        keep = np.divide(
+            positive,
+            positive**2 + damping,
+            out=np.zeros_like(values),
+            where=positive > RANK * positive.max(initial=0.0),
+        )
+        noise = self.association_variance * (1 + (vectors.T @ means) ** 2 * (not self.sums_exact))
+        explained = keep @ (vectors.T @ association) ** 2 - keep @ noise
+        left = self.variation - np.clip(explained, 0.0, MOST_EXPLAINED * self.variation)
+        return np.asarray(left / max(self.n - self.width, 1))
+
+    def sampling(self, target: str) -> Floats:
+        """ς_j² if the target is the population, zeros for the rows themselves."""
+        return self.residual_variance if target == "population" else np.zeros(self.l)
+
+    def select(self, outcomes: slice) -> System:
+        """Return the same system for some of the outcomes (of all), a view."""
+        part = replace(
+            self,
+            outcome_names=self.outcome_names[outcomes],
+            association=self.association[:, outcomes],
+            variation=self.variation[outcomes],
+            variation_variance=self.variation_variance[outcomes],
+            unit=self.unit[outcomes],
+            centre=self.centre[outcomes],
+            outcomes=outcomes,
+        )
+        part.__dict__["spectrum"] = self.spectrum
+        return part
+
+
+def system_of(release: Release) -> System:
+    """Read the normal equations off a release.
+
+    Guarantee: post-processing; costs no privacy. Refuses releases whose noise is not Gaussian
+    (projected) or that have more features than rows: nothing here would hold for them.
+    """
+    plan = release.plan
+    if plan.association == "projection":
+        raise InputError(
+            "the association of this release was projected, so its noise has no known law and there"
+            ' are no intervals for it; release with association="gauss"'
+        )
+    if plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
+        raise InputError(
+            f"{plan.d} features and {plan.n} rows: single coefficients are not determined by the data,"
+            " with or without noise, so they have no intervals"
+        )
+    variation, variation_variance = _variation(release)
+    scale, centre = plan.features.scale, plan.features.centre
+    terms = np.zeros((plan.width, plan.d + plan.intercept))
+    terms[: plan.d, : plan.d] = np.diag(1 / scale)
+    if plan.intercept:
+        terms[: plan.d, -1] = -centre / scale
+        terms[-1, -1] = plan.constant
+    warnings = []
+    if plan.sampled:
+        warnings.append(f"the covariance is that of {plan.sampled} sampled rows")
+    if plan.covariance_origin is CovarianceOrigin.REFERENCE:
+        warnings.append("the covariance is that of a reference panel")
+    return System(
+        n=plan.n,
+        feature_names=release.feature_names,
+        outcome_names=release.outcome_names,
+        intercept=plan.intercept,
+        covariance=release.covariance,
+        association=release.association,
+        # An iid triangle (paper) has σ₁² off the diagonal too: taken as svec noise of twice the
+        # variance, which overstates the diagonal.
+        off_variance=plan.covariance_sigma**2 / 2 * (2 - plan.triangle_bits),
+        association_variance=plan.association_sigma**2,
+        sums_exact=plan.intercept and not plan.protection.outcomes_private,
+        variation=variation,
+        variation_variance=variation_variance,
+        terms=terms,
+        unit=plan.outcomes.scale,
+        centre=plan.outcomes.centre,
+        posterior=posterior_of(release),
+        outcomes=slice(0, plan.l),
+        warnings=tuple(warnings),
+    )
+
+
+def check_level(level: float) -> float:
+    """Return a level of confidence if it is one."""
+    if not 0 < level < 1:
+        raise InputError(f"level={level!r} must lie between 0 and 1, for example 0.95")
+    return float(level)
+
+
+def check_target(target: str) -> str:
+    """Return a target if it is one."""
+    if target not in TARGETS:
+        raise InputError(f'target={target!r} is unknown; choose "rows" or "population"')
+    return target
+
+
+def _variation(release: Release) -> tuple[Floats, Floats]:
+    """Σ(y − ȳ)² of every outcome from noisy moments, and the variance of its error.
+
+    Outcomes are in comparable (scaled) units. Where noise makes more than half of their scatter they
+    are shrunk toward their common mean by as much as it warrants (James and Stein); an error is then
+    one on average over the outcomes, not for each of them.
+    """
+    plan = release.plan
+    moments = release.outcome_moments
+    raw = np.array(np.diagonal(moments) if moments.ndim == 2 else moments, dtype=np.float64)
+    variance = np.full(plan.l, plan.outcome_sigma**2)
+    if plan.intercept:
+        mass = plan.n * plan.constant
+        means = release.association[-1] / mass
+        private = plan.protection.outcomes_private
+        mean_variance = (plan.association_sigma / mass) ** 2 if private else 0.0
+        raw -= plan.n * (means**2 - mean_variance)
+        variance += plan.n**2 * mean_variance * (4 * means**2 + 2 * mean_variance)
+    common = float(raw.mean())
+    kept = 1.0
+    if plan.l >= 4 and plan.outcome_sigma > 0:
+        scatter = float(np.sum((raw - common) ** 2 / variance))
+        kept = max(0.0, 1 - (plan.l - 3) / scatter) if scatter > 0 else 0.0
+        kept = kept if kept < 0.5 else 1.0
+    shrunk = common + kept * (raw - common)
+    variance *= kept + (1 - kept) / plan.l
+    floor = max(0.05 * common, np.sqrt(variance.max()) / np.sqrt(plan.l) * 0.05, 1e-300)
+    return np.maximum(shrunk, floor), variance

@@ -1,0 +1,1 @@
+"""THE PRIVATE SIDE: rows, and sums of rows without noise."""

@@ -1,0 +1,322 @@
+"""The fold on a cluster: partitions are folded where they lie, and only their moments travel.
+
+Moments are integers, so the tree in which they are added does not show in the result: it is the same
+bits as on one machine. `grid` is chosen such that n rows add up to at most 2**61, so that no sum over
+any of them leaves int64.
+
+The cluster is inside the trust boundary (docs/cluster.md). Beyond it nothing may leak, so a task never
+fails in the eyes of Dask, which would write its arguments and the message of its error into logs: what
+goes wrong is *returned*, without values, and raised here.
+"""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import count, pairwise
+from typing import Any, TypeGuard
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.errors import InputError, PrimoError
+from primo.planning.plan import Plan
+from primo.rows.moments import Moments, Progress, fold
+from primo.rows.sources.arrays.dask import DaskColumns
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.rows.sources.base import Rows, Source
+from primo.rows.sources.paired import PairedSource
+
+__all__ = ["fold_on_cluster", "open_client"]
+
+#: So many partitions for each thread of the cluster: a lost worker or a slow one costs little.
+_PER_THREAD = 4
+
+#: Fewer rows than this are not worth a partition of their own.
+_FEWEST_ROWS = 1024
+
+#: How often a worker tries to read its rows, if the error is not one of ours: file systems have moods.
+_TRIES = 2
+
+
+@contextmanager
+def open_client(client: Any) -> Iterator[Any]:
+    """Give a client of `dask.distributed`, and close whatever was opened for it.
+
+    Parameters
+    ----------
+    client
+        A `distributed.Client`, which stays open; the address of a scheduler ("tcp://host:8786",
+        "tls://..."); or a number of worker processes to start on this machine. Those talk to each
+        other under temporary TLS keys: other users of the machine cannot join.
+    """
+    distributed = _distributed()
+    if isinstance(client, distributed.Client):
+        yield client
+    elif isinstance(client, str):
+        with _connect(distributed, client) as opened:
+            yield opened
+    elif isinstance(client, int) and client >= 1 and not isinstance(client, bool):
+        with (
+            distributed.LocalCluster(
+                n_workers=client,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+                security=True,
+            ) as cluster,
+            distributed.Client(cluster, set_as_default=False) as opened,
+        ):
+            yield opened
+    else:
+        raise InputError(
+            f"client={client!r} must be a distributed.Client, the address of a scheduler, or a "
+            "number of local workers"
+        )
+
+
+def fold_on_cluster(
+    source: Source,
+    plan: Plan,
+    *,
+    client: Any,
+    sample: NDArray[np.bool_] | None = None,
+    partitions: int | None = None,
+    progress: Progress | None = None,
+) -> Moments:
+    """Fold every row once on the workers of `client` and return the moments of all.
+
+    Parameters
+    ----------
+    source
+        Has to make sense to the workers: a file that they see under the same path. Rows in memory
+        are sent to them. Chunks of Dask arrays are folded by the workers that hold them.
+    plan, sample, progress
+        As for `primo.rows.moments.fold`.
+    client
+        A `distributed.Client`.
+    partitions
+        Number of parts that the rows are cut into; from n and the number of threads if None. Dask
+        arrays are cut into their own chunks.
+
+    Notes
+    -----
+    Guarantee: the same bits as `fold`, whichever workers come, go or die. A partition whose worker is
+    lost is folded again elsewhere; one that cannot be read raises a `PrimoError` without values.
+    Cost: that of `fold`, shared by the workers; each receives plan and partition and passes on one set
+    of moments per partition. This process receives one.
+    """
+    if (sample is not None) != plan.draws_sample:
+        raise InputError("a sub-sampled plan needs its sample, and only that one")
+    distributed = _distributed()
+    if _in_dask(source):
+        shares = _chunk_shares(source, plan, sample)
+    else:
+        threads = sum(client.nthreads().values())
+        shares = _part_shares(source, plan, sample, partitions or _partitions(source.n, threads))
+    total, *states = futures = client.compute(_graph(shares))
+    try:
+        for state in distributed.as_completed(states, loop=client.loop):
+            rows = _result(state)
+            if progress is not None:
+                progress(rows)
+        moments: Moments = _result(total)
+    except BaseException:
+        with suppress(Exception):  # a lost scheduler has nothing left to cancel
+            client.cancel(futures, force=True)
+        raise
+    if moments.rows != source.n:
+        raise InputError(
+            f"the source announced {source.n} rows but gave another number; "
+            "n is public and must be right before the release"
+        )
+    return moments
+
+
+class _Share:
+    """What a worker needs to know to fold its rows.
+
+    Not a dataclass: Dask looks into those for collections to compute.
+    """
+
+    def __init__(self, source: Source | None, plan: Plan, sample: Any) -> None:
+        self.source, self.plan, self.sample = source, plan, sample
+        self.version = version("primo-dp")
+
+    def __repr__(self) -> str:
+        return "<Share (private)>"
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """An error on its way from a worker to the client, as a value."""
+
+    kind: type[PrimoError]
+    message: str
+
+
+Shares = list[tuple[_Share, Sequence[Any]]]  # each with the Dask chunks it refers to, if any
+
+
+def _part_shares(
+    source: Source, plan: Plan, sample: NDArray[np.bool_] | None, partitions: int
+) -> Shares:
+    """Cut a source into parts of about the same number of rows."""
+    edges = np.linspace(0, source.n, min(max(1, partitions), source.n) + 1).astype(int).tolist()
+    return [
+        (_Share(source.part(start, stop), plan, _slice(sample, start, stop)), ())
+        for start, stop in pairwise(edges)
+    ]
+
+
+def _chunk_shares(source: PairedSource, plan: Plan, sample: NDArray[np.bool_] | None) -> Shares:
+    """Cut a source of Dask arrays into the chunks that they are made of."""
+    features: Any = source.features
+    outcomes: Any = source.outcomes
+    x = features.array[_index(source.feature_rows)].rechunk({1: -1})
+    y = outcomes.array[_index(source.outcome_rows)].rechunk({0: x.chunks[0], 1: -1})
+    edges = np.cumsum((0, *x.chunks[0])).tolist()
+    places = zip(pairwise(edges), x.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)
+    return [
+        (_Share(None, plan, _slice(sample, start, stop)), chunks)
+        for (start, stop), *chunks in places
+        if stop > start
+    ]
+
+
+def _graph(shares: Shares) -> list[Any]:
+    """Return the sum over all shares, and how many rows each has, to be computed together.
+
+    It is one graph, so that Dask adds moments up as soon as there are two. The client watches the
+    numbers of rows; if it held on to the moments, workers would have to keep them all.
+    """
+    from dask.delayed import delayed
+
+    run = (
+        f"primo-{uuid4().hex}"  # names by chance: Dask's own are hashes of the (private) arguments
+    )
+    parts = [
+        delayed(_fold_share)(share, *chunks, dask_key_name=f"{run}-fold-{i}")
+        for i, (share, chunks) in enumerate(shares)
+    ]
+    states = [
+        delayed(_state)(part, dask_key_name=f"{run}-state-{i}") for i, part in enumerate(parts)
+    ]
+    for level in count():
+        if len(parts) == 1:
+            break
+        odd = parts[len(parts) // 2 * 2 :]
+        parts = [
+            delayed(_add)(*pair, dask_key_name=f"{run}-sum-{level}-{i}")
+            for i, pair in enumerate(zip(parts[::2], parts[1::2], strict=False))
+        ] + odd
+    return [*parts, *states]
+
+
+def _fold_share(share: _Share, *chunks: NDArray[Any]) -> Moments | _Failure:
+    """Fold the rows of one partition; runs on a worker and never raises."""
+    own = version("primo-dp")
+    if own != share.version:
+        return _Failure(
+            InputError,
+            f"a worker has primo {own}, but this is primo {share.version}; "
+            "install the same on all machines",
+        )
+    for _ in range(_TRIES):
+        try:
+            source = _as_source(*chunks) if share.source is None else share.source
+            return fold(source, share.plan, sample=share.sample, workers=1)
+        except PrimoError as error:
+            return _Failure(type(error), str(error))
+        except Exception as error:  # its message may quote cells: only its name goes on
+            failure = type(error).__name__
+    return _Failure(
+        PrimoError,
+        f"a part of the rows could not be read on its worker ({failure}). Fold it on one machine to "
+        "see where; the original message stays private",
+    )
+
+
+def _as_source(features: NDArray[Any], outcomes: NDArray[Any]) -> ArraySource:
+    return ArraySource(
+        features=features,
+        outcomes=outcomes,
+        feature_names=tuple(map(str, range(features.shape[1]))),
+        outcome_names=tuple(map(str, range(outcomes.shape[1]))),
+    )
+
+
+def _state(part: Moments | _Failure) -> int | _Failure:
+    """Return how many rows were folded; runs on a worker."""
+    return part.rows if isinstance(part, Moments) else part
+
+
+def _add(left: Moments | _Failure, right: Moments | _Failure) -> Moments | _Failure:
+    """Merge; runs on a worker."""
+    if isinstance(left, _Failure):
+        return left
+    return right if isinstance(right, _Failure) else left + right
+
+
+def _result(future: Any) -> Any:
+    """Wait for a future and return its value, or raise an error of ours without values."""
+    try:
+        value = future.result()
+    except (Exception, CancelledError) as error:
+        failure = type(error).__name__
+    else:
+        if isinstance(value, _Failure):
+            raise value.kind(value.message)
+        return value
+    remedy = (
+        "its workers died, most often for want of memory: give them more, or ask for more partitions"
+        if failure == "KilledWorker"
+        else "see that scheduler and workers are up, have the same Python packages as this machine, "
+        "and find the same files"
+    )
+    raise PrimoError(f"a part of the rows could not be folded on the cluster ({failure}): {remedy}")
+
+
+def _partitions(n: int, threads: int) -> int:
+    return max(1, min(_PER_THREAD * max(1, threads), n // _FEWEST_ROWS))
+
+
+def _in_dask(source: Source) -> TypeGuard[PairedSource]:
+    return isinstance(source, PairedSource) and all(
+        isinstance(columns, DaskColumns) for columns in (source.features, source.outcomes)
+    )
+
+
+def _index(rows: Rows) -> Any:
+    if isinstance(rows, range) and rows.step == 1:
+        return slice(rows.start, rows.stop)
+    return np.asarray(rows, dtype=np.intp)
+
+
+def _slice(sample: NDArray[np.bool_] | None, start: int, stop: int) -> NDArray[np.bool_] | None:
+    return None if sample is None else sample[start:stop]
+
+
+def _connect(distributed: Any, address: str) -> Any:
+    try:
+        return distributed.Client(address, set_as_default=False)
+    except (OSError, ValueError) as error:
+        failure = type(error).__name__
+    raise InputError(
+        f"there is no Dask scheduler at {address} ({failure}); start one with `dask scheduler`, and "
+        "give its address as it prints it, for example tcp://host:8786"
+    )
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise InputError(
+            "running on a cluster needs dask.distributed: pip install 'primo-dp[cluster]'"
+        ) from None
+    return distributed

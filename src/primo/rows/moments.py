@@ -1,0 +1,227 @@
+"""XᵀX, XᵀY and YᵀY as exact integers, folded block by block.
+
+Integer rows have squared norm at most 2**40, so any product summed over 2**13 rows stays below 2**53
+and float64 BLAS adds it *exactly*, whatever its order of operations. No block is longer, and blocks are
+added in int64.
+The result is therefore the same bits for every block size, row order and number of threads, and
+merging is addition.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from types import ModuleType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo._util.threads import blas_threads, in_order
+from primo.errors import InputError
+from primo.planning.plan import CovarianceOrigin, Plan
+from primo.rows.genotype_products import Signs
+from primo.rows.quantise import kernels_for
+from primo.rows.sources.base import Block, Source
+
+__all__ = ["Moments", "fold"]
+
+Integers = NDArray[np.int64]
+Matrix = NDArray[np.float64]
+
+#: Bytes of quantised rows in flight per thread: in the cache, and few enough calls not to count.
+_BLOCK_BYTES = 2**23
+
+#: Rows for each feature, if that is more: a block's product is then small beside the block, and so
+#: is the time to add it up.
+_ROWS_PER_FEATURE = 8
+_ENOUGH_ROWS = 2**12  # at which it is small beside the time to multiply
+
+_FEW_ROWS = 2**9  # are not worth being shared out
+
+#: Features, from which it pays to look whether they are signs times a unit.
+_WIDE = 64
+
+Progress = Callable[[int], None]  # called with the number of rows done since the last call
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Moments:
+    """Private integer sums over rows, in grid units; add two of them to merge two sets of rows."""
+
+    rows: int
+    covariance: Integers  # (width, width) XᵀX, or (0, 0) if it comes from elsewhere
+    association: Integers  # (width, l) XᵀY
+    outcome: Integers  # (l, l) YᵀY, or (l,) its diagonal
+
+    def __add__(self, other: Moments) -> Moments:
+        """Merge; exact and in any order."""
+        return Moments(
+            rows=self.rows + other.rows,
+            covariance=self.covariance + other.covariance,
+            association=self.association + other.association,
+            outcome=self.outcome + other.outcome,
+        )
+
+    def __repr__(self) -> str:
+        """Show the shape and no number."""
+        width, l = self.association.shape
+        return f"<Moments width={width} l={l} (private)>"
+
+
+def fold(
+    source: Source,
+    plan: Plan,
+    *,
+    sample: NDArray[np.bool_] | None = None,
+    workers: int | None = None,
+    block_rows: int | None = None,
+    progress: Progress | None = None,
+) -> Moments:
+    """Read every row once and return the integer moments of the quantised rows.
+
+    `sample` marks the rows that make the covariance, if the plan sub-samples it; it is as private as
+    the rows. Where the plan takes the covariance from elsewhere, none is summed. The source may hold
+    a part of the plan's rows only: moments of parts add up to those of the whole.
+
+    Cost: one pass, O(n·d² + n·d·l) (plus n·l² for full outcome moments); memory of a few blocks and
+    one set of moments per worker. The result does not depend on `workers` or `block_rows`.
+    """
+    if (sample is not None) != plan.draws_sample:
+        raise InputError("a sub-sampled plan needs its sample, and only that one")
+    workers = workers or min(4, os.cpu_count() or 1)
+    rows = block_rows or _block_rows(source.n, plan, workers)
+    rows = min(rows, plan.grid.exact_rows)
+    kernels = kernels_for(source.n * (plan.width + plan.l))
+    accumulators: SimpleQueue[_Accumulator] = SimpleQueue()
+    for _ in range(workers):
+        accumulators.put(_Accumulator(plan, rows, kernels))
+
+    def work(placed: tuple[int, Block]) -> int:
+        start, block = placed
+        chosen = None if sample is None else sample[start : start + len(block.features)]
+        accumulator = accumulators.get()
+        try:
+            return accumulator.add(block, chosen)
+        finally:
+            accumulators.put(accumulator)
+
+    def placed() -> Iterator[tuple[int, Block]]:
+        start = 0
+        for block in source.blocks(rows):
+            yield start, block
+            start += len(block.features)
+
+    done = 0
+    # One BLAS thread per worker: blocks are the unit of parallel work.
+    with blas_threads(1):
+        for count in in_order(work, placed(), workers):
+            done += count
+            if progress is not None:
+                progress(count)
+    if done != source.n:
+        raise InputError(
+            f"the source announced {source.n} rows but gave another number; "
+            "n is public and must be right before the release"
+        )
+    parts = [accumulators.get().total() for _ in range(workers)]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _block_rows(n: int, plan: Plan, workers: int) -> int:
+    """Return how many rows to read at once, for speed alone."""
+    fitting = _BLOCK_BYTES // (8 * (plan.width + plan.l))
+    reuse = min(_ROWS_PER_FEATURE * plan.width, _ENOUGH_ROWS)
+    share = max(-(-n // (2 * workers)), _FEW_ROWS)  # so that no worker is left without
+    return min(max(fitting, reuse), share, max(1, n))
+
+
+@dataclass(repr=False)
+class _Accumulator:
+    """One worker's buffers: products of a block, exact in float64, and int64 totals of many."""
+
+    plan: Plan
+    rows: int
+    kernels: ModuleType | None
+    done: int = 0
+
+    def __post_init__(self) -> None:
+        plan = self.plan
+        kernel = None if self.kernels is None else self.kernels.fused
+        self._features = replace(plan.feature_quantiser(), kernel=kernel)
+        self._outcomes = replace(plan.outcome_quantiser(), kernel=kernel)
+        self._summed = plan.covariance_origin is CovarianceOrigin.ROWS
+        self._signs: Signs | None = None
+        unit = self._features.box_end
+        if self.kernels and unit and plan.d >= _WIDE:
+            self._signs = Signs(self._features, unit, self.rows, plan.l, self.kernels)
+        width, l = plan.width, plan.l
+        shapes = (
+            (width, width) if self._summed else (0, 0),
+            (width, l),
+            (l, l) if plan.full_outcome_moments else (l,),
+        )
+        self._totals = [np.zeros(shape, dtype=np.int64) for shape in shapes]
+        # All products of rows with themselves: made at once, by the fastest of all products.
+        every = self._summed and plan.full_outcome_moments and not plan.draws_sample
+        self._at_once = every and self._signs is None
+        if self._at_once:
+            self._rows = np.empty((self.rows, width + l))
+            self._x, self._y = self._rows[:, :width], self._rows[:, width:]
+            self._product = np.empty((width + l, width + l))
+            upper, lower = self._product[:width], self._product[width:]
+            self._products = [upper[:, :width], upper[:, width:], lower[:, width:]]
+        else:  # takes no memory before it is written
+            self._x, self._y = np.empty((self.rows, width)), np.empty((self.rows, l))
+            self._products = [np.empty(shape) for shape in shapes]
+
+    def add(self, block: Block, chosen: NDArray[np.bool_] | None) -> int:
+        m, shapes = len(block.features), (block.features.shape, block.outcomes.shape)
+        if m > self.rows or shapes != ((m, self.plan.d), (m, self.plan.l)):
+            raise InputError("a source gave a block of the wrong size")
+        signs = None if self._signs is None else self._signs.of(block.features)
+        if signs is None:
+            self._features(block.features, self._x[:m])
+        self._outcomes(block.outcomes, self._y[:m])
+        if self._at_once:
+            np.matmul(self._rows[:m].T, self._rows[:m], out=self._product)
+        else:
+            self._multiply(self._x[:m], self._y[:m], signs, chosen)
+        for total, product in zip(self._totals, self._products, strict=True):
+            # Every number is an integer below 2**53 already; the cast changes none.
+            np.add(total, product, out=total, dtype=np.int64, casting="unsafe")
+        self.done += m
+        return m
+
+    def _multiply(
+        self,
+        x: Matrix,
+        y: Matrix,
+        signs: NDArray[np.float32] | None,
+        chosen: NDArray[np.bool_] | None,
+    ) -> None:
+        """Write one product after the other; `x` counts where there are no signs."""
+        covariance, association, outcome = self._products
+        if self._signs is not None and signs is not None:
+            if self._summed:
+                self._signs.covariance(signs if chosen is None else signs[chosen], covariance)
+            self._signs.association(signs, y, association)
+        else:
+            if self._summed:
+                counted = x if chosen is None else x[chosen]
+                np.matmul(counted.T, counted, out=covariance)
+            np.matmul(x.T, y, out=association)
+        if self.plan.full_outcome_moments:
+            np.matmul(y.T, y, out=outcome)
+        else:
+            np.einsum("ij,ij->j", y, y, out=outcome)
+
+    def total(self) -> Moments:
+        covariance, association, outcome = self._totals
+        return Moments(
+            rows=self.done, covariance=covariance, association=association, outcome=outcome
+        )

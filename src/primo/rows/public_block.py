@@ -1,0 +1,67 @@
+"""A public block of rows as the mechanism saw it: scaled, clipped, column by column.
+
+Only for the block that the protection leaves public (features under `outcomes`, outcomes under
+`features`): the projections and the row space are post-processing that needs it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.privacy.bounds import Clip
+
+__all__ = ["PublicColumns", "public_means"]
+
+Vector = NDArray[np.float64]
+
+_BLOCK = 1024
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PublicColumns:
+    """Columns of a public block in scaled units; calling it makes one pass from left to right."""
+
+    rows: NDArray[Any]  # (n, width) in the data's own units
+    clip: Clip
+    shorten: Vector  # (n,) what each row is multiplied by to stay within the norm
+    means: Vector | None  # (width,) taken off each column, if given
+
+    @classmethod
+    def of(cls, rows: NDArray[Any], clip: Clip, *, means: Vector | None = None) -> Self:
+        """Find the shortening of every row.
+
+        Cost: one pass, and memory of one block of columns.
+        """
+        squares = np.zeros(len(rows))
+        for span in _spans(clip.width):
+            block = _scaled(rows[:, span], clip, span)
+            squares += np.einsum("ij,ij->i", block, block)
+        shorten = clip.norm / np.maximum(np.sqrt(squares), clip.norm)
+        return cls(rows=rows, clip=clip, shorten=shorten, means=means)
+
+    def __call__(self) -> Iterator[tuple[slice, Vector]]:
+        """Yield blocks of columns."""
+        for span in _spans(self.clip.width):
+            block = _scaled(self.rows[:, span], self.clip, span) * self.shorten[:, None]
+            yield span, block if self.means is None else block - self.means[span]
+
+
+def public_means(rows: NDArray[Any], clip: Clip) -> Vector:
+    """Return the mean of every clipped column in scaled units."""
+    return np.concatenate([block.mean(axis=0) for _, block in PublicColumns.of(rows, clip)()])
+
+
+def _spans(width: int) -> Iterator[slice]:
+    for start in range(0, width, _BLOCK):
+        yield slice(start, min(start + _BLOCK, width))
+
+
+def _scaled(block: NDArray[Any], clip: Clip, span: slice) -> Vector:
+    """Scaled units; NaN counts as the centre, which is what `missing="centre"` made of it."""
+    scaled = np.nan_to_num((block - clip.centre[span]) / clip.scale[span], posinf=0.0, neginf=0.0)
+    return np.clip(scaled, -1.0, 1.0) if clip.box else scaled

@@ -1,0 +1,245 @@
+"""Clip a block of rows and put it on the integer grid, so that sums and bounds are exact.
+
+Floating-point sums have a larger sensitivity than real ones (Casacuberta et al. 2022). Here a row
+becomes a vector of integers whose squared norm is checked *as an integer*; everything after this
+point is exact. However odd a row is, what is counted of it lies in the ball.
+
+The integers of a row are a function of that row alone (docs/guarantee.md, section 3), and the
+sensitivity needs that as much as the ball. Most steps work on one number at a time. What is computed
+of a whole row is its largest value, which has no order, and its squared norm, which `_lengths` adds up
+in an order that depends on the number of columns only, wherever the order matters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo._util.jit import load
+from primo.errors import InputError
+from primo.privacy.bounds import Clip
+
+__all__ = ["Kernel", "Quantiser", "kernels_for"]
+
+Matrix = NDArray[np.float64]
+
+
+#: What `primo.rows.kernels.fused` is.
+Kernel = Callable[..., Matrix | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantiser:
+    """Rows in data units to integer rows of squared norm at most `radius_squared`.
+
+    `step` is the grid step in scaled units. A `constant` (the intercept, in steps) is appended to each
+    row and counted in its norm. `missing` is "error" or "centre". A `kernel` may do the usual rows; it
+    changes no bit.
+    """
+
+    clip: Clip
+    step: float
+    radius_squared: int
+    constant: int | None
+    missing: str
+    block: str  # "features" or "outcomes", for messages
+    kernel: Kernel | None = None
+
+    @property
+    def width(self) -> int:
+        """Number of integer columns, with the constant."""
+        return self.clip.width + (self.constant is not None)
+
+    @property
+    def box_end(self) -> int | None:
+        """What the ends of each column's range become; None without ranges."""
+        return math.floor(self._edge) if self.clip.box else None
+
+    def __call__(self, rows: NDArray[Any], out: Matrix) -> None:
+        """Write the integer form of `rows` (m, width) into `out` (m, width with constant).
+
+        Guarantee: every row of `out` holds integers and has squared norm at most `radius_squared`,
+        whatever the row holds; or InputError, which names no value, if it is not finite.
+        Cost: one pass over the rows and, without a kernel, three over their integer form.
+        """
+        z = out[:, : self.clip.width]
+        limit = self.radius_squared - (self.constant or 0) ** 2
+        # A warning would depend on private values, and every case it could mean is dealt with.
+        with np.errstate(all="ignore"):
+            if rows.dtype.itemsize > 8:  # float64 is what everything below computes in
+                rows = rows.astype(np.float64)
+            # Which rows are over depends on no order of summation, see `_lengths`. What is not *shown*
+            # to be inside counts as outside, so NaN cannot slip through.
+            lengths = self._truncate(rows, z)
+            over = np.flatnonzero(~(lengths <= limit))
+            if len(over):
+                self._repair(rows, z, over[~(lengths[over] <= _REACH**2)])
+                self._shorten(z, over, limit)
+        if self.constant is not None:
+            out[:, -1] = self.constant
+
+    def _truncate(self, rows: NDArray[Any], z: Matrix) -> Matrix:
+        """Write rows in whole grid steps, cut to their box, into `z`; return their squared lengths."""
+        lengths = None
+        if self.kernel is not None:
+            lengths = self.kernel(
+                rows,
+                z,
+                centre=None if self._plain else self.clip.centre,
+                factor=self._factor,
+                edge=self._edge,
+                reach=_REACH,
+                fill=self.missing == "centre",
+            )
+        if lengths is None:
+            return self._truncate_by_passes(rows, z)
+        left = np.flatnonzero(~np.isfinite(lengths))  # what the kernel does not vouch for
+        if len(left):
+            again = np.empty((len(left), self.clip.width))
+            lengths[left] = self._truncate_by_passes(rows[left], again)
+            z[left] = again
+        return lengths
+
+    def _truncate_by_passes(self, rows: NDArray[Any], z: Matrix) -> Matrix:
+        if self._plain:
+            np.multiply(rows, self._factor, out=z)
+        else:
+            np.subtract(rows, self.clip.centre, out=z)
+            np.multiply(z, self._factor, out=z)
+        if self.clip.box:
+            # Cutting would hide infinity, so rows that are not finite are found before.
+            self._repair(rows, z, np.flatnonzero(~(_squares(z) <= _REACH**2)))
+            np.clip(z, -self._edge, self._edge, out=z)
+        np.trunc(z, out=z)
+        return _squares(z)
+
+    @property
+    def _plain(self) -> bool:
+        """Whether rows are multiplied by one number and that is all."""
+        return self.clip.is_plain and not self.clip.box
+
+    @property
+    def _factor(self) -> Matrix:
+        """Grid steps per data unit: of each column, or one number for plain rows.
+
+        An array in float64, because a plain float would leave float32 rows in their own precision.
+        """
+        return np.asarray(1.0 / (1.0 if self._plain else self.clip.scale) / self.step)
+
+    @property
+    def _edge(self) -> float:
+        """Largest value of a column, in steps."""
+        return 1.0 / self.step if self.clip.box else math.inf
+
+    @staticmethod
+    def _shorten(z: Matrix, over: NDArray[np.intp], limit: int) -> None:
+        """Shorten rows to the norm, and check in integers that they are within it."""
+        rows = np.nan_to_num(z[over], posinf=0.0, neginf=0.0)  # repaired already; never trust it
+        shrink = np.minimum(1.0, np.sqrt(limit / _lengths(rows)))
+        rows = np.trunc(rows * shrink[:, None])
+        # Floats may end a hair outside. One step toward zero in every coordinate always shrinks, so
+        # this ends.
+        while len(outside := np.flatnonzero(~(_lengths(rows) <= limit))):
+            rows[outside] -= np.sign(rows[outside])
+        z[over] = rows
+
+    def _repair(self, rows: NDArray[Any], z: Matrix, suspect: NDArray[np.intp]) -> None:
+        """Deal with rows among the suspect that hold missing values, or numbers near 1e308.
+
+        Their largest value says which they are. Whether a sum of squares is finite may depend on its
+        order, so a sum only makes a row suspect: one that is at most `_REACH`² holds no larger square.
+        """
+        suspect = suspect[_reach_too_far(z[suspect])]
+        finite = np.isfinite(rows[suspect])
+        if not finite.all():
+            if self.missing != "centre":
+                raise InputError(
+                    f"the {self.block} contain NaN or infinity. Clean them, or pass "
+                    'missing="centre" to count such a value as the public centre of its column. '
+                    "(Which row it is stays private)"
+                )
+            z[suspect] = np.where(finite, z[suspect], 0.0)
+        for i in suspect[_reach_too_far(z[suspect])]:
+            # Halving before subtracting keeps the difference of two huge numbers finite; dividing
+            # by the largest keeps the direction while the length is beyond float64.
+            row = np.asarray(rows[i], dtype=np.float64)
+            halves = np.where(np.isfinite(row), row / 2 - self.clip.centre / 2, 0.0)
+            size = float(np.abs(halves).max()) or 1.0
+            direction = halves / size / self.clip.scale
+            length = min(2 * size, _FAR * self.clip.norm / float(np.abs(direction).max() or 1.0))
+            # Cut or shortened it will be in any case: this far out, only the direction matters.
+            z[i] = np.trunc(direction * (2 * size if self.clip.box else length) / self.step)
+
+
+_FAR = 1e30  # times the norm: far outside, and finite when squared and summed
+
+#: In steps. Rows that hold nothing larger have a finite squared norm, in any order of summation.
+_REACH = 2.0**480
+
+_EXACT = 2.0**53  # below it, integers and their sums are not rounded
+
+
+def _reach_too_far(rows: Matrix) -> NDArray[np.bool_]:
+    """Return which rows hold a number beyond `_REACH`, or none at all (NaN)."""
+    within: NDArray[np.bool_] = np.abs(rows).max(axis=1) <= _REACH
+    return ~within
+
+
+def _lengths(rows: Matrix) -> Matrix:
+    """Return the squared norm of each row of integers, as a function of that row alone.
+
+    `_squares` adds in an order that may depend on the other rows. Sums of squares never go down,
+    rounded or not, and what is 2**53 or more is not rounded to less. So if the result is below 2**53,
+    every square and every partial sum was, and as integers they were exact: it is the true sum. The
+    other way round, if the true sum is below 2**53, every order finds it. Hence which rows are not
+    below depends on no order either, and those are added up again in a fixed one.
+    """
+    lengths = _squares(rows)
+    beyond = np.flatnonzero(~(lengths < _EXACT))
+    if len(beyond):
+        lengths[beyond] = _squares_in_order(rows[beyond])
+    return lengths
+
+
+def _squares(rows: Matrix) -> Matrix:
+    """Return the squared norm of each row; einsum lets other threads run, BLAS dots do not."""
+    squares: Matrix = np.einsum("ij,ij->i", rows, rows)
+    return squares
+
+
+def _squares_in_order(rows: Matrix) -> Matrix:
+    """Return the squared norm of each row, added up by a tree that the number of columns alone fixes.
+
+    Every step adds one half of the columns to the other, value by value: NumPy has no order to choose.
+    """
+    sums = rows * rows
+    width = sums.shape[1]
+    while width > 1:
+        half = -(-width // 2)
+        sums[:, : width - half] += sums[:, half:width]
+        width = half
+    return sums[:, 0]
+
+
+#: Numbers, from which compiled kernels save what it takes to load them (half a second).
+_MANY = 2**27
+_counted: Counter[str] = Counter()  # numbers that this process was asked to quantise
+
+
+def kernels_for(numbers: int) -> ModuleType | None:
+    """Return `primo.rows.kernels` if numba is there and the numbers so far, with these, are many."""
+    _counted["numbers"] += numbers
+    return _load_kernels() if _counted["numbers"] >= _MANY else None
+
+
+@cache
+def _load_kernels() -> ModuleType | None:
+    return load("primo.rows.kernels")

@@ -1,0 +1,1 @@
+"""Genotype files, phenotypes and lists of people and variants."""

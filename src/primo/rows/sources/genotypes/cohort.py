@@ -1,0 +1,265 @@
+"""A cohort as it is stored: genotypes, phenotype and covariate files, lists, public frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.errors import InputError
+from primo.rows.sources.base import Columns, Rows
+from primo.rows.sources.genotypes.frequencies import Frequencies
+from primo.rows.sources.genotypes.people import keys, read_list_of_people
+from primo.rows.sources.genotypes.phenotypes import open_covariates, open_phenotypes, people_of
+from primo.rows.sources.genotypes.variants import (
+    Genotypes,
+    choose_variants,
+    frequencies_of_panel,
+    open_genotypes,
+    places_of,
+)
+from primo.rows.sources.join import match, too_few
+from primo.rows.sources.paired import Beside, PairedSource, Unmatched
+from primo.rows.sources.row_owners import rows_per_person_of
+from primo.rows.sources.select import choose, refuse_overlap
+from primo.rows.sources.tabular.storage import TableColumns
+from primo.variants import Variants
+
+__all__ = ["Cohort", "frequencies_of_panel", "open_cohort", "open_feature_columns"]
+
+AnyPath = str | PathLike[str]
+
+Counts = list[tuple[str, int]]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Cohort:
+    """Rows that can be read, and what is public about them."""
+
+    source: PairedSource | Unmatched
+    variants: Variants  # the first features; covariates follow
+    counts: tuple[tuple[str, int], ...]  # of variants, and of people in each file; public
+    frequencies: NDArray[np.float64] | None  # (variants,) of the counted alleles; public
+
+    def __repr__(self) -> str:
+        """Show the schema only."""
+        source = self.source
+        d, l = len(source.feature_names), len(source.outcome_names)
+        return f"<Cohort n={source.n} d={d} l={l} (private)>"
+
+
+def open_cohort(
+    *,
+    bfile: AnyPath | None = None,
+    pfile: AnyPath | None = None,
+    vcf: AnyPath | None = None,
+    vcf_zarr: AnyPath | None = None,
+    haplotypes: bool = False,
+    dosages: bool = False,
+    pheno: AnyPath | Sequence[AnyPath] = (),
+    covar: AnyPath | Sequence[AnyPath] = (),
+    outcomes: str | Sequence[str] | None = None,
+    keep: AnyPath | None = None,
+    remove: AnyPath | None = None,
+    extract: AnyPath | None = None,
+    exclude: AnyPath | None = None,
+    frequencies: AnyPath | Frequencies | None = None,
+    maf: float | None = None,
+    multiallelic: Literal["refuse", "skip"] = "refuse",
+    also_missing: Sequence[str] = (),
+    matched: bool = True,
+) -> Cohort:
+    """Open genotypes and phenotype files as rows of one cohort; no genotype and no outcome is read.
+
+    Parameters
+    ----------
+    bfile, pfile, vcf, vcf_zarr
+        Genotypes: exactly one of a PLINK 1 or PLINK 2 prefix, a VCF or BCF, a VCF Zarr store.
+    haplotypes
+        Two rows per person, each 0 or 1; phased VCF, BCF or VCF Zarr only.
+    dosages
+        Expected copies of an imputed `pfile` instead of its hard calls.
+    pheno, covar
+        Files with a header `FID IID ...` (or `IID ...`) and one line per person. Phenotypes are the
+        outcomes, covariates are further features after the variants.
+    outcomes
+        Names and patterns of the outcomes; all columns of `pheno` if None.
+    keep, remove
+        Lists of people, `FID IID` or `IID` on each line.
+    extract, exclude
+        Lists of variant ids.
+    frequencies
+        *Public* allele frequencies: a file, a panel of public people (by its .bed, .pgen, .vcf.gz or
+        .bcf), or what `frequencies_of_panel` gave. Variants without one are left out.
+    maf
+        Leave out variants whose public frequency, of the rarer allele, is below.
+    multiallelic
+        Whether variants with several ALT alleles are an error or left out.
+    also_missing
+        Further cells of `pheno` and `covar` that mean: missing.
+    matched
+        Whether to find out who is in all files and lists. If not, the cohort is good for a plan only,
+        of at most so many rows as the smallest file or list of people to keep has, until its source is
+        joined (`Unmatched.join`).
+
+    Returns
+    -------
+    Cohort
+        Its rows are the people who are in every file, in the order of the first phenotype file.
+    """
+    genotypes = open_genotypes(bfile, pfile, vcf, vcf_zarr, haplotypes, dosages)
+    counts: Counts = []
+    genotypes, known = choose_variants(
+        genotypes, counts, extract, exclude, frequencies, maf, multiallelic
+    )
+    phenotypes = _choose_outcomes(pheno, outcomes, also_missing)
+    covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
+    for table in [*phenotypes, *covariates]:
+        table.store.check(table.names)  # before anything is paid
+    tables = [*phenotypes, *covariates]
+    counts += [("people in the genotype file", genotypes.n // rows_per_person_of(genotypes))]
+    counts += [(f"people in {table.where}", table.n) for table in tables]
+
+    def paired(rows: Sequence[Rows]) -> PairedSource:
+        first, *others = rows
+        features, feature_rows = _beside(
+            [genotypes, *covariates], [first, *others[len(phenotypes) :]]
+        )
+        chosen, outcome_rows = _beside(phenotypes, others[: len(phenotypes)])
+        refuse_overlap(features.names, chosen.names)
+        return PairedSource(
+            features=features, outcomes=chosen, feature_rows=feature_rows, outcome_rows=outcome_rows
+        )
+
+    def joined() -> PairedSource:
+        return paired(_join(genotypes, tables, keep, remove))
+
+    if matched:
+        source: PairedSource | Unmatched = joined()
+    else:
+        aside = paired(_side_by_side(genotypes, tables, keep))
+        source = Unmatched(features=aside.features, outcomes=aside.outcomes, n=aside.n, join=joined)
+    return Cohort(
+        source=source,
+        variants=genotypes.variants,
+        counts=tuple(counts),
+        frequencies=known,
+    )
+
+
+def open_feature_columns(
+    *,
+    bfile: AnyPath | None = None,
+    pfile: AnyPath | None = None,
+    vcf: AnyPath | None = None,
+    vcf_zarr: AnyPath | None = None,
+    haplotypes: bool = False,
+    dosages: bool = False,
+    covar: AnyPath | Sequence[AnyPath] = (),
+    keep: AnyPath | None = None,
+    remove: AnyPath | None = None,
+    extract: AnyPath | None = None,
+    exclude: AnyPath | None = None,
+    frequencies: AnyPath | Frequencies | None = None,
+    maf: float | None = None,
+    multiallelic: Literal["refuse", "skip"] = "refuse",
+    also_missing: Sequence[str] = (),
+    like: Variants | None = None,
+) -> Columns:
+    """Open the features of a cohort without outcomes, to predict for; as `open_cohort` does.
+
+    `like` are the variants of a release: those are chosen, in that order, and must count the same
+    alleles.
+    """
+    genotypes = open_genotypes(bfile, pfile, vcf, vcf_zarr, haplotypes, dosages)
+    counts: Counts = []
+    if like is not None:
+        genotypes = genotypes.select(places_of(like, genotypes.variants))
+    genotypes, _ = choose_variants(
+        genotypes, counts, extract, exclude, frequencies, maf, multiallelic
+    )
+    covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
+    rows = _join(genotypes, covariates, keep, remove)
+    return Beside(parts=(genotypes, *covariates), rows=tuple(rows))
+
+
+def _choose_outcomes(
+    pheno: AnyPath | Sequence[AnyPath],
+    outcomes: str | Sequence[str] | None,
+    also_missing: Sequence[str],
+) -> list[TableColumns]:
+    """Open the phenotype files that hold outcomes asked for."""
+    tables = [open_phenotypes(path, also_missing=also_missing) for path in _paths(pheno)]
+    if not tables:
+        raise InputError(
+            "give the outcomes with pheno=: a file with a header FID IID and one column per outcome. "
+            "(The phenotype column of a .fam or .psam is not used)"
+        )
+    if outcomes is None:
+        return tables
+    available = list(dict.fromkeys(name for table in tables for name in table.names))
+    where = " and ".join(table.where for table in tables)
+    wanted = choose(available, outcomes, what="outcomes", where=where)
+    chosen = []
+    for table in tables:
+        there = set(table.names)
+        names = [name for name in wanted if name in there]
+        if names:
+            chosen.append(table.select(names))
+    return chosen
+
+
+def _join(
+    genotypes: Genotypes,
+    tables: Sequence[TableColumns],
+    keep: AnyPath | None,
+    remove: AnyPath | None,
+) -> list[Rows]:
+    """Find the people of all files; return their rows in each, two for a person with haplotypes.
+
+    The order is that of the first table, so that text is read front to back.
+    """
+    people = genotypes.people()
+    labels = ["the genotype file", *(table.where for table in tables)]
+    own, *others = keys([people, *map(people_of, tables)])
+    chosen = np.ones(len(people), dtype=bool)
+    if keep is not None:
+        chosen &= people.listed(keep)
+    if remove is not None:
+        chosen &= ~people.listed(remove)
+    if not chosen.any():
+        raise too_few()
+    joined = match([own[chosen], *others], labels=labels, order=1 if tables else 0)
+    stored = np.flatnonzero(chosen)[np.asarray(joined.rows[0], dtype=np.intp)]
+    rows: list[Rows] = [stored if not chosen.all() else joined.rows[0], *joined.rows[1:]]
+    if not genotypes.variants.haplotypes:
+        return rows
+    doubled = np.repeat(2 * stored, 2)
+    doubled[1::2] += 1
+    return [doubled, *(np.repeat(np.asarray(part, dtype=np.intp), 2) for part in rows[1:])]
+
+
+def _side_by_side(
+    genotypes: Genotypes, tables: Sequence[TableColumns], keep: AnyPath | None
+) -> list[Rows]:
+    """Return as many rows of each file as there are people at most; nobody looks who they are."""
+    strands = rows_per_person_of(genotypes)
+    listed = [] if keep is None else [len(read_list_of_people(keep))]
+    people = min([genotypes.n // strands, *(table.n for table in tables), *listed])
+    rows = np.repeat(np.arange(people, dtype=np.intp), strands)
+    return [range(strands * people), *(rows for _ in tables)]
+
+
+def _beside(parts: Sequence[Columns], rows: Sequence[Rows]) -> tuple[Columns, Rows]:
+    """Return several stores as one, and its rows; a single one stays as it is."""
+    if len(parts) == 1:
+        return parts[0], rows[0]
+    return Beside(parts=tuple(parts), rows=tuple(rows)), range(len(rows[0]))
+
+
+def _paths(paths: AnyPath | Sequence[AnyPath]) -> list[AnyPath]:
+    return [paths] if isinstance(paths, str | PathLike) else list(paths)

@@ -1,0 +1,156 @@
+"""Genotypes packed four to a byte, one variant after the other, read as rows of people.
+
+The layout is that of a PLINK 1 `.bed`: two bits per person, from the lowest up, each variant padded to
+whole bytes. Such a file is turned over in *packed* form, a quarter of the bytes to move, and a block
+is unpacked with a few byte-wide operations only when it is asked for.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.errors import InputError
+from primo.rows.sources.base import Rows
+from primo.rows.sources.tabular.fast import compiled_for
+
+__all__ = ["Packed", "pack", "with_nan"]
+
+Bytes = NDArray[np.uint8]
+
+#: Packed bytes held at once: 64 MB are 256 million genotypes.
+_HELD = 2**26
+
+#: Bytes read in one go for a few variants, before they are turned over.
+_READ = 2**24
+
+#: What two bits say, as in a .bed: 0, 2 and 3 are two, one and no copies; 1 is missing.
+_CODE = np.array([3, 2, 0], dtype=np.uint8)  # of 0, 1, 2 copies
+_MISSING = 1
+
+#: The same the other way round: copies that two bits mean, where some are missing and where none is.
+_COPIES_OR_NAN = np.array([2, np.nan, 1, 0], dtype=np.float32)
+_COPIES = np.array([2, 1, 1, 0], dtype=np.int8)
+
+_MANY = 2**29  # genotypes, from which compiled unpacking saves what it takes to load
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Packed:
+    """An open file of packed variants, `width` bytes each, after `offset` bytes of something else."""
+
+    file: io.RawIOBase | io.BufferedRandom
+    where: str  # names the file in messages
+    offset: int
+    width: int
+    places: NDArray[np.intp]  # the stored variants that are the columns
+
+    def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
+        """Yield the people `order` in blocks of `rows`: int8, or float32 with NaN where some is missing.
+
+        Cost: where `order` follows the file, every byte of it is read once. In any other order each
+        64 MB of packed people read the stretch of the file in which they lie.
+        """
+        quarter = -(-rows // 4) * max(1, len(self.places))
+        step = rows * max(1, _HELD // quarter)
+        compiled = compiled_for(len(order) * len(self.places), many=_MANY)
+        for start in range(0, len(order), step):
+            people = order[start : start + step]
+            turned, skip = self._gather(people)
+            for first in range(skip, skip + len(people), rows):
+                yield _unpack(turned, first, min(first + rows, skip + len(people)), compiled)
+
+    def _gather(self, people: Rows) -> tuple[Bytes, int]:
+        """Return packed people × variants, and how many people of the first byte do not belong."""
+        if isinstance(people, range) and people.step == 1:
+            first, last = people.start, people.stop - 1
+        else:
+            people = np.asarray(people, dtype=np.intp)
+            first, last = int(people.min()), int(people.max())
+            if len(people) == last - first + 1 and (np.diff(people) == 1).all():
+                people = range(first, last + 1)
+        low, high = first // 4, last // 4 + 1
+        length = high - low if isinstance(people, range) else -(-len(people) // 4)
+        turned = np.empty((length, len(self.places)), dtype=np.uint8)
+        step = max(1, _READ // (high - low))
+        for start in range(0, len(self.places), step):
+            part = self._read(self.places[start : start + step], low, high)
+            if not isinstance(people, range):
+                part = _repack(part, people - 4 * low)
+            turned[:, start : start + step] = part.T
+        return turned, first % 4 if isinstance(people, range) else 0
+
+    def _read(self, places: NDArray[np.intp], low: int, high: int) -> Bytes:
+        """Return the bytes `low` to `high` of some variants."""
+        part = np.empty((len(places), high - low), dtype=np.uint8)
+        for row, place in zip(part, places.tolist(), strict=True):
+            self.file.seek(self.offset + place * self.width + low)
+            if self.file.readinto(row.data) != len(row):
+                raise InputError(f"{self.where} ended early: it is truncated or was changed")
+        return part
+
+
+def pack(copies: NDArray[np.integer[Any]], missing: NDArray[np.bool_]) -> Bytes:
+    """Return the packed bytes of one variant: 0, 1 or 2 copies, or missing, of each person."""
+    codes = np.zeros(-(-len(copies) // 4) * 4, dtype=np.uint8)
+    codes[: len(copies)] = np.where(missing, _MISSING, _CODE[np.where(missing, 0, copies)])
+    packed: Bytes = _join(codes[None, :])[0]
+    return packed
+
+
+def with_nan(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the values, in float32 with NaN for negative (missing) ones where there are any."""
+    missing = values < 0
+    if not missing.any():
+        return values
+    floats = values.astype(np.float32)
+    floats[missing] = np.nan
+    return floats
+
+
+def _repack(part: Bytes, people: NDArray[np.intp]) -> Bytes:
+    """Return variants × people in another order, packed again."""
+    codes = np.zeros((len(part), -(-len(people) // 4) * 4), dtype=np.uint8)
+    np.take(part, people >> 2, axis=1, out=codes[:, : len(people)], mode="clip")
+    codes[:, : len(people)] >>= (2 * (people & 3)).astype(np.uint8)
+    codes &= 3
+    return _join(codes)
+
+
+def _join(codes: Bytes) -> Bytes:
+    """Return four codes in each byte, the first one lowest."""
+    joined = codes[:, 0::4].copy()
+    for place in (1, 2, 3):
+        joined |= codes[:, place::4] << np.uint8(2 * place)
+    return joined
+
+
+def _unpack(
+    turned: Bytes, first: int, stop: int, compiled: ModuleType | None = None
+) -> NDArray[Any]:
+    """Return the copies that the people `first` to `stop` carry."""
+    packed = turned[first // 4 : -(-stop // 4)]
+    # Bytes with a code 01 have a low bit without its high bit.
+    some_missing = bool((packed & ~(packed >> 1) & 0x55).any())
+    if compiled is not None:
+        codes = _COPIES_OR_NAN if some_missing else _COPIES
+        rows = np.empty((stop - first, packed.shape[1]), dtype=codes.dtype)
+        compiled.unpack_rows(packed, first % 4, codes, rows)
+        # The missing one may have been a neighbour in the first or last byte.
+        alone = some_missing and (first % 4 or stop % 4) and not np.isnan(rows).any()
+        return rows.astype(np.int8) if alone else rows
+    copies = np.empty((len(packed), 4, packed.shape[1]), dtype=np.int8)
+    for place in range(4):
+        code = packed >> (2 * place) & 3
+        # 0, 2, 3 become 2, 1, 0; the missing 1 becomes 1 and is marked below.
+        np.subtract(2, code - (code >> 1), out=copies[:, place].view(np.uint8))
+        if some_missing:
+            copies[:, place][code == _MISSING] = -1
+    kept = copies.reshape(-1, packed.shape[1])[first % 4 :][: stop - first]
+    return with_nan(kept) if some_missing else kept

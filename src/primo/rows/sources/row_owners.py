@@ -1,0 +1,63 @@
+"""Whose the rows are: what names a person, and how many rows one person owns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from primo.errors import InputError
+from primo.rows.sources.base import Columns, Ids, Source
+from primo.rows.sources.canonical import canonical_id
+
+__all__ = ["check_ids", "check_rows_per_person", "id_names_of", "named_by", "rows_per_person_of"]
+
+Names = tuple[str, ...]
+
+
+def rows_per_person_of(rows: Source | Columns) -> int:
+    """Return how many rows one person owns, as a store says it: two for haplotypes, else one."""
+    return int(getattr(rows, "rows_per_person", 1))
+
+
+def id_names_of(columns: Any) -> Names | None:
+    """Return the names of the columns that hold the ids, or None where a store has no ids."""
+    names: Names | None = getattr(columns, "id_names", None)
+    return names
+
+
+def named_by(source: Source) -> Names | None:
+    """Return the same of a source; "" stands for labels without a name.
+
+    Reads no id, unless the source is somebody else's and does not say.
+    """
+    if hasattr(source, "id_names"):
+        return id_names_of(source)
+    return None if source.ids() is None else ("",)
+
+
+def check_rows_per_person(source: Source, most: int) -> None:
+    """Refuse rows of which, as their ids show, one person owns more than `most`.
+
+    Guarantee: where this returns and there are ids, `most` rows hold all that one person can change.
+    Cost: a pass over the ids.
+    """
+    ids = source.ids()
+    if ids is not None:
+        check_ids(ids, most)
+
+
+def check_ids(ids: Ids, most: int) -> None:
+    """Refuse ids that are empty, or the same for more than `most` rows; say neither whose nor how many.
+
+    One message for both: an id column may be a private one that was named by mistake, or to find out
+    something about it.
+    """
+    rows = Counter(map(canonical_id, ids.tolist()))
+    if "" in rows or max(rows.values(), default=0) > most:
+        owned = "one row" if most == 1 else f"{most} rows"
+        raise InputError(
+            f"every row needs an id, and a person may own at most {owned}; these rows break one of the "
+            "two. Keep one row of each person, or declare how many rows a person may own "
+            "(rows_per_person=...): the cost of a person grows as many times. If an individual id is "
+            "used in several families, give everybody an id of their own"
+        )

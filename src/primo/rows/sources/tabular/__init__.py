@@ -1,0 +1,1 @@
+"""Tables: text, Parquet, Arrow, frames."""

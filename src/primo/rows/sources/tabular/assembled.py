@@ -1,0 +1,191 @@
+"""Columns of Arrow batches and lines of text, written straight into blocks of rows.
+
+What is read comes in *portions* of some rows, cut as the file is; blocks are cut as the reader of the
+rows likes it. A portion is therefore written into the blocks that it reaches into: one copy in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.rows.sources.base import Rows
+from primo.rows.sources.ordered import Piece
+from primo.rows.sources.tabular.arrow import library, to_floats
+from primo.rows.sources.tabular.storage import TableColumns
+
+__all__ = [
+    "ColumnPortion",
+    "Portion",
+    "RowPortion",
+    "assemble",
+    "mark_missing",
+    "missing_in_store",
+    "piece_rows",
+]
+
+
+class Portion(Protocol):
+    """Some rows that were read and are not numbers in rows yet."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        ...
+
+    def write(self, start: int, out: NDArray[Any]) -> None:
+        """Write the rows from `start` on, as many as `out` has."""
+        ...
+
+
+def assemble(
+    portions: Iterator[tuple[int, Portion]],
+    *,
+    rows: int,
+    origin: int,
+    width: int,
+    dtype: np.dtype[Any],
+) -> Iterator[Piece]:
+    """Yield the same rows in pieces that end at `origin`, `origin + rows` and so on, or at a gap.
+
+    Each portion comes with the number of its first row in the store.
+    """
+    piece: NDArray[Any] = np.empty((0, width), dtype)
+    first = filled = 0
+    for place, portion in portions:
+        if filled and first + filled != place:
+            yield first, piece[:filled]
+            filled = 0
+        start = 0
+        while start < len(portion):
+            if filled == 0:
+                first = place + start
+                piece = np.empty((rows - (first - origin) % rows, width), dtype)
+            taken = min(len(piece) - filled, len(portion) - start)
+            portion.write(start, piece[filled : filled + taken])
+            start += taken
+            filled += taken
+            if filled == len(piece):
+                yield first, piece
+                filled = 0
+    if filled:
+        yield first, piece[:filled]
+
+
+def piece_rows(order: Rows, rows: int, most: int) -> tuple[int, int]:
+    """Return how long pieces should be and where one should begin: blocks, if rows are all taken.
+
+    Else `most` rows, because many of them may not be wanted.
+    """
+    if isinstance(order, range) and order.step == 1 and len(order):
+        return min(rows, len(order)), order.start
+    return most, 0
+
+
+class ColumnPortion:
+    """Rows of an Arrow batch."""
+
+    def __init__(
+        self,
+        batch: Any,
+        dtype: np.dtype[Any],
+        missing: Sequence[float],
+        compiled: ModuleType | None,
+    ) -> None:
+        """Take a batch whose columns hold numbers; those that equal one that is `missing` are NaN."""
+        self._batch, self._dtype, self._missing = batch, dtype, np.array(missing, dtype=np.float64)
+        self._compiled = compiled
+        self._memory = None if compiled is None else _memory(batch, dtype)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self._batch)
+
+    def __repr__(self) -> str:
+        """Say how many rows there are, and nothing of them."""
+        return f"<ColumnPortion rows={len(self)} (private)>"
+
+    def write(self, start: int, out: NDArray[Any]) -> None:
+        """Write the rows from `start` on, as many as `out` has."""
+        memory, fits = self._memory, 0 <= start <= len(self) - len(out)
+        if memory is not None and self._compiled is not None and fits and out.flags.c_contiguous:
+            self._compiled.turn_rows(
+                memory.columns, memory.masks, memory.bits, start, self._missing, out
+            )
+            return
+        out[...] = to_floats(self._batch.slice(start, len(out)), self._dtype)
+        mark_missing(out, self._missing)
+
+
+class RowPortion:
+    """Rows that are numbers in rows already."""
+
+    def __init__(self, rows: NDArray[Any]) -> None:
+        """Take the rows."""
+        self._rows = rows
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        """Say how many rows there are, and nothing of them."""
+        return f"<RowPortion rows={len(self)} (private)>"
+
+    def write(self, start: int, out: NDArray[Any]) -> None:
+        """Write the rows from `start` on, as many as `out` has."""
+        out[...] = self._rows[start : start + len(out)]
+
+
+def mark_missing(block: NDArray[Any], missing: NDArray[np.float64]) -> None:
+    """Write NaN over the numbers that mean: missing. Compared in float64, also for float32 blocks."""
+    for number in missing:
+        block[block == number] = np.nan
+
+
+def missing_in_store(table: TableColumns) -> TableColumns:
+    """Leave the numbers that mean missing to the store, which sees every number as it copies it."""
+    store: Any = table.store
+    told = replace(store, missing_numbers=table.missing_numbers)
+    return replace(table, store=told, missing_numbers=())
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class _Memory:
+    """Where the columns of a batch lie."""
+
+    columns: NDArray[np.uint64]  # (columns,) address of the first value
+    masks: NDArray[np.uint64]  # (columns,) address of the bits that say which are there, or 0
+    bits: NDArray[np.int64]  # (columns,) number of the first row's bit
+    arrays: tuple[Any, ...]  # keeps the memory
+
+
+def _memory(batch: Any, dtype: np.dtype[Any]) -> _Memory | None:
+    """Return where columns lie, converted to one type; None where that is not as Arrow promises."""
+    kind = library().from_numpy_dtype(dtype)
+    arrays = tuple(
+        array if array.type == kind else array.cast(kind, safe=False) for array in batch.columns
+    )
+    columns, masks, bits = [], [], []
+    for array in arrays:
+        mask, values = array.buffers()
+        end = array.offset + len(array)
+        if not array.null_count:
+            mask = None
+        if values is None or values.size < end * dtype.itemsize or values.address % dtype.itemsize:
+            return None
+        if mask is not None and 8 * mask.size < end:
+            return None
+        columns.append(values.address + array.offset * dtype.itemsize)
+        masks.append(0 if mask is None else mask.address)
+        bits.append(array.offset)
+    return _Memory(
+        columns=np.array(columns, dtype=np.uint64),
+        masks=np.array(masks, dtype=np.uint64),
+        bits=np.array(bits, dtype=np.int64),
+        arrays=arrays,
+    )

@@ -1,0 +1,1 @@
+"""The order of things: plan, charge, read, release, publish. Sees both sides of the wall."""

@@ -1,0 +1,122 @@
+"""Functions on arrays and frames beside the scikit-learn shell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from primo.errors import InputError
+from primo.released.bundle import Bundle
+from primo.released.release import Release, expect_release
+from primo.rows.coerce import column_names, labels, numeric, people_of, random_bits, threads
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.rows.sources.base import Source, is_source
+from primo.wall.noise import check_backend
+from primo.workflow.fit import Account, Engine, prepare_extension, release_rows
+
+__all__ = ["extend"]
+
+
+def extend(
+    release: Release | Bundle,
+    X: Any,
+    Y: Any = None,
+    *,
+    protection: str,
+    epsilon: float,
+    delta: float,
+    outcome_bounds: Any = None,
+    rows_per_person: int = 1,
+    backend: str = "primo",
+    n_jobs: int | None = None,
+    verbose: bool = False,
+    random_state: Any = None,
+    account: Account | None = None,
+    client: Any = None,
+) -> Release:
+    """Release outcomes that arrived later for the same rows, using the stored covariance again.
+
+    Parameters
+    ----------
+    release
+        The earlier release, as fitted or loaded, or its bundle. With a ledger only the bundle will do
+        (`primo.read_bundle`), and one that the ledger does not know is refused.
+    X
+        The features of the same rows in the same order, columns as before; or a source with these
+        features and the new outcomes. With a ledger give a source if the first release was made from
+        one: people are recognised by their ids.
+    Y
+        The new outcomes, (n, l) or (n,), unless X is a source.
+    protection
+        What is secret, as for `PrimoRegressor`; it has to be that of `release`. To be stated, because
+        a file that was swapped or edited must not decide it.
+    epsilon, delta
+        What the new outcomes may spend; only their association is paid for.
+    outcome_bounds
+        Public bounds of the new outcomes, as for `PrimoRegressor`.
+    rows_per_person
+        How many rows one person may own; at least as many as in the earlier release.
+    backend, n_jobs, verbose, random_state, account, client
+        As for `PrimoRegressor` and its `fit`.
+
+    Returns
+    -------
+    Release
+        Of the new outcomes; its statement also gives the total with everything it extends. Turn it
+        into coefficients with `primo.coefficients`.
+
+    Notes
+    -----
+    Guarantee: (`epsilon`, `delta`) for the new numbers alone; together with the earlier releases mu²
+    adds up, and the statement gives the (epsilon, delta) of the whole.
+    """
+    check_backend(backend, seeded=random_state is not None)
+    earlier = expect_release(release.release if isinstance(release, Bundle) else release)
+    source = _source(earlier, X, Y)
+    prepared = prepare_extension(
+        release,
+        source,
+        protection=protection,
+        epsilon=epsilon,
+        delta=delta,
+        outcome_bounds=outcome_bounds,
+        rows_per_person=rows_per_person,
+    )
+    return release_rows(
+        source,
+        prepared,
+        bits=random_bits(random_state),
+        engine=Engine(
+            backend=backend, workers=threads(n_jobs), client=client, show_progress=verbose
+        ),
+        account=account,
+    )
+
+
+def _source(release: Release, X: Any, Y: Any) -> Source:
+    """Return what was given as a source; arrays without names get those of the release."""
+    if is_source(X):
+        if Y is not None:
+            raise InputError("a source holds the new outcomes too: extend(release, source, ...)")
+        return X
+    features, outcomes = numeric(X, "features"), numeric(Y, "outcomes")
+    if outcomes.ndim == 1:
+        outcomes = outcomes.reshape(-1, 1)
+    people = people_of(len(features), len(outcomes), X, Y)
+    names = column_names(X)
+    if names is None and features.ndim == 2 and features.shape[1] == len(release.feature_names):
+        names = list(release.feature_names)
+    return ArraySource(
+        features=features,
+        outcomes=outcomes,
+        feature_names=labels(names, "x", features.shape[-1]),
+        outcome_names=_outcome_names(release, column_names(Y), outcomes.shape[1]),
+        **people,
+    )
+
+
+def _outcome_names(release: Release, names: list[str] | None, count: int) -> tuple[str, ...]:
+    """Keep given names; else number on from the old ones, so that no name means two things."""
+    if names is not None:
+        return tuple(names)
+    taken = len(release.earlier_outcomes) + len(release.outcome_names)
+    return tuple(f"y{taken + i}" for i in range(count))

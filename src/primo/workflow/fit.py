@@ -1,0 +1,275 @@
+"""From settings and a source to a release: plan, charge, read. Every way to fit comes through here."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.errors import InputError
+from primo.forecast.compare import choose_plan
+from primo.planning.plan import Plan
+from primo.privacy.bounds import Bounds, as_bounds
+from primo.privacy.budget import is_whole
+from primo.privacy.protection import Protection
+from primo.released.bundle import Bundle
+from primo.released.release import Release, expect_release
+from primo.rows.coerce import reference_covariance
+from primo.rows.sources.base import Source
+from primo.rows.sources.paired import one_block
+from primo.rows.sources.row_owners import check_rows_per_person, named_by, rows_per_person_of
+from primo.wall.noise import RandomBits
+from primo.workflow.extension import (
+    as_extension,
+    check_bits,
+    check_known,
+    check_protection,
+    plan_of_extension,
+)
+from primo.workflow.pipeline import make_release
+
+if TYPE_CHECKING:
+    from primo.ledger import Ledger
+
+__all__ = [
+    "Account",
+    "Engine",
+    "Prepared",
+    "Settings",
+    "expect_account",
+    "plan_for",
+    "prepare",
+    "prepare_extension",
+    "release_rows",
+]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Settings:
+    """What is decided about a release before any row is read; the words of `PrimoRegressor`."""
+
+    epsilon: float
+    delta: float
+    protection: str = "both"
+    feature_bounds: Any = None
+    outcome_bounds: Any = None
+    association: str = "gauss"
+    calibration: str = "exact"
+    covariance_rows: int | None = None
+    public_covariance: Any = None
+    public_mean: Any = None
+    fit_intercept: bool = True
+    missing: str = "error"
+    split: float | None = None
+    outcome_moments: str = "auto"
+    rows_per_person: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Engine:
+    """How the work is done; nothing here changes the result."""
+
+    backend: str = "primo"
+    workers: int | None = None
+    client: Any = None  # of dask.distributed, its scheduler's address, or a number of local workers
+    show_progress: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Account:
+    """Who pays for a release: a ledger, and what it notes beside the charge."""
+
+    ledger: Ledger
+    purpose: str = ""
+    user: str | None = None
+    dataset: str | None = None  # name for a data set that the ledger does not know yet
+
+    def pay(self, source: Source, plan: Plan, release_id: str, *, again: bool) -> None:
+        """Debit the plan's cost from the people of the source, or raise and leave no trace.
+
+        Paying for the same release again changes nothing; it is refused unless `again` is said.
+        """
+        from primo.rows.person_tokens import sketch
+
+        naming = self.ledger.naming
+        if not naming.by_values:
+            naming.check(named_by(source), self.ledger.where)  # before anything is read
+        self.ledger.charge(
+            sketch(
+                source,
+                self.ledger.key,
+                by_values=naming.by_values,
+                rows_per_person=plan.rows_per_person,
+            ),
+            plan.cost,
+            release_id=release_id,
+            purpose=self.purpose,
+            user=self.user,
+            dataset=self.dataset,
+            again=again,
+        )
+
+
+def expect_account(account: Any) -> Account | None:
+    """Return the account, or say what one is."""
+    if account is not None and not isinstance(account, Account):
+        raise InputError(
+            "account= takes primo.Account(ledger=..., purpose=...), not the ledger itself"
+        )
+    return account
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prepared:
+    """A release about to be made: all that is fixed before its rows are read."""
+
+    plan: Plan
+    covariance: NDArray[np.float64] | None = None  # scaled, where the plan takes it from elsewhere
+    earlier: Release | None = None  # the release that this one extends
+    bundle: Bundle | None = None  # the bundle that it was read from, which a ledger may know
+
+
+def prepare(source: Source, settings: Settings) -> Prepared:
+    """Plan a release; everything that can be refused is refused here. Reads no private row."""
+    plan = plan_for(source, settings)
+    covariance = reference_covariance(settings.public_covariance, settings.public_mean, plan)
+    return Prepared(plan=plan, covariance=covariance)
+
+
+def prepare_extension(
+    earlier: Release | Bundle,
+    source: Source,
+    *,
+    protection: Protection | str,
+    epsilon: float,
+    delta: float,
+    outcome_bounds: Any,
+    rows_per_person: int = 1,
+) -> Prepared:
+    """Plan the release of new outcomes of the rows of an earlier one. Reads no private row.
+
+    `protection` is what the user says, not the earlier release: a file decides nothing about what is
+    read and what is released exactly. It has to be that of the earlier release. Give the bundle of the
+    earlier release if a ledger is to be charged: `release_rows` asks the ledger whether it knows it.
+    """
+    bundle = earlier if isinstance(earlier, Bundle) else None
+    earlier = expect_release(earlier.release if isinstance(earlier, Bundle) else earlier)
+    protection = check_protection(earlier, protection)
+    private = protection.outcomes_private
+    plan = plan_of_extension(
+        earlier,
+        source,
+        epsilon=epsilon,
+        delta=delta,
+        outcome_bounds=_bounds(outcome_bounds, "outcome", source, private),
+    )
+    owned = max(plan.rows_per_person, _rows_per_person(source, rows_per_person))
+    plan = replace(plan, rows_per_person=owned)
+    covariance = earlier.covariance if len(earlier.covariance) else None
+    return Prepared(plan=plan, covariance=covariance, earlier=earlier, bundle=bundle)
+
+
+def release_rows(
+    source: Source,
+    prepared: Prepared,
+    *,
+    bits: RandomBits,
+    engine: Engine | None = None,
+    account: Account | None = None,
+    release_id: str | None = None,
+) -> Release:
+    """Charge, then read every row once and release.
+
+    Guarantee: that of `make_release`; and whatever happens after the charge (a crash, a full disk)
+    loses budget, never privacy. An extension is charged only if the ledger knows what it extends.
+    """
+    engine = engine or Engine()
+    account = expect_account(account)
+    if prepared.earlier is not None:
+        check_bits(prepared.earlier, bits)
+        if account is not None:
+            check_known(prepared.bundle, account.ledger)
+    release_id = release_id or secrets.token_hex(16)
+    # A cluster that cannot be reached is found out before anything is charged.
+    with nullcontext() if engine.client is None else _client(engine.client) as client:
+        if account is not None:
+            account.pay(source, prepared.plan, release_id, again=bits.unbound)
+        else:
+            check_rows_per_person(source, prepared.plan.rows_per_person)
+        release = make_release(
+            source,
+            prepared.plan,
+            bits=bits,
+            covariance=prepared.covariance,
+            backend=engine.backend,
+            workers=engine.workers,
+            client=client,
+            show_progress=engine.show_progress,
+        )
+    return release if prepared.earlier is None else as_extension(release, prepared.earlier)
+
+
+def plan_for(source: Source, settings: Settings) -> Plan:
+    """Make the plan of a release; reads no private row.
+
+    Bounds of a block that the protection leaves public are read off it where none are given: three
+    passes over that block.
+    """
+    protection = Protection.parse(settings.protection)
+    return choose_plan(
+        n=source.n,
+        d=len(source.feature_names),
+        l=len(source.outcome_names),
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        protection=protection,
+        feature_bounds=_bounds(
+            settings.feature_bounds, "feature", source, protection.features_private
+        ),
+        outcome_bounds=_bounds(
+            settings.outcome_bounds, "outcome", source, protection.outcomes_private
+        ),
+        intercept=settings.fit_intercept,
+        split=settings.split,
+        outcome_moments=settings.outcome_moments,
+        missing=settings.missing,
+        association=settings.association,
+        calibration=settings.calibration,
+        sampled=settings.covariance_rows,
+        reference_covariance=settings.public_covariance is not None,
+        rows_per_person=_rows_per_person(source, settings.rows_per_person),
+    )
+
+
+def _rows_per_person(source: Source, declared: Any) -> int:
+    """Return how many rows one person may own: as declared, or as the source says (haplotypes)."""
+    if not is_whole(declared) or declared < 1:
+        raise InputError(f"rows_per_person={declared!r} must be a whole number, at least 1")
+    return max(int(declared), rows_per_person_of(source))
+
+
+def _client(client: Any) -> AbstractContextManager[Any]:
+    from primo.rows.cluster import open_client
+
+    return open_client(client)
+
+
+def _bounds(value: Any, block: str, source: Source, private: bool) -> Bounds | None:
+    """Bounds given by the user; for a public block, else, the ones its rows show."""
+    if value is not None:
+        return as_bounds(value, block)
+    if private:
+        return None
+
+    def walk() -> Iterator[NDArray[Any]]:
+        return one_block(source, "features" if block == "feature" else "outcomes", _ROWS)
+
+    return Bounds.from_public_blocks(walk)
+
+
+_ROWS = 1024  # at a time, when bounds are read off a public block

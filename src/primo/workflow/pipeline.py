@@ -1,0 +1,136 @@
+"""The one orchestrating function: plan in hand, read once, release."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo._util.progress import row_progress
+from primo.errors import InputError
+from primo.planning.plan import CovarianceOrigin, Plan
+from primo.privacy.protection import Protection
+from primo.released.projection import (
+    Projected,
+    project_onto_features,
+    project_onto_outcomes,
+)
+from primo.released.release import PublicFeatures, Release
+from primo.released.row_space import row_space
+from primo.rows.moments import fold
+from primo.rows.public_block import PublicColumns, public_means
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.rows.sources.base import Source
+from primo.rows.sources.paired import one_block
+from primo.wall import mechanism
+from primo.wall.noise import RandomBits
+from primo.wall.sealing import moments_digest
+
+__all__ = ["make_release", "with_public_features"]
+
+Matrix = NDArray[np.float64]
+
+_MANY = 2**20  # numbers, from which a second thread for their noise pays
+
+
+def make_release(
+    source: Source,
+    plan: Plan,
+    *,
+    bits: RandomBits,
+    covariance: Matrix | None = None,
+    backend: str = "primo",
+    workers: int | None = None,
+    client: Any = None,
+    show_progress: bool = False,
+) -> Release:
+    """Read every row of `source` once and release its moments under `plan`.
+
+    `covariance`, in scaled units, is given where the plan does not take it from the rows. `client`, of
+    dask.distributed, has the rows read where they lie (`primo.rows.cluster`); the result is the same.
+
+    Guarantee: (`plan.epsilon`, `plan.budget.delta`)-DP for `plan.protection`, provided `bits` are
+    fresh; nothing else that depends on private rows leaves this function.
+    Cost: one pass, O(n·d² + n·d·l).
+    """
+    if source.n != plan.n:
+        raise InputError(
+            f"the plan was made for {plan.n} rows but the source has {source.n}; "
+            "n is public and must be right before the release"
+        )
+    sample = None
+    if plan.draws_sample:
+        sample = bits.subset(plan.n, plan.sampled or plan.n, label="sample")
+    with row_progress(plan.n, show=show_progress) as progress:
+        if client is None:
+            moments = fold(source, plan, sample=sample, workers=workers, progress=progress)
+        else:
+            from primo.rows.cluster import fold_on_cluster
+
+            moments = fold_on_cluster(source, plan, client=client, sample=sample, progress=progress)
+    if bits.unbound:  # of a resumable release: tied to what is released
+        bits = bits.bound(moments_digest(moments, plan))
+    release = mechanism.release(
+        moments,
+        plan,
+        feature_names=source.feature_names,
+        outcome_names=source.outcome_names,
+        bits=bits,
+        covariance=covariance,
+        backend=backend,
+        workers=workers or (2 if plan.width * plan.l > _MANY else 1),
+    )
+    if plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
+        release = with_public_features(release, _public_block(source, "features"))
+    return _projected(release, source) if plan.association == "projection" else release
+
+
+def with_public_features(release: Release, features: NDArray[Any]) -> Release:
+    """Attach the public features that a release with more features than rows is estimated with.
+
+    Cost: O(n²·d + n³); memory of three n×n matrices and a block of columns.
+    """
+    plan = release.plan
+    if plan.covariance_origin is not CovarianceOrigin.ROW_SPACE:
+        raise InputError("only a release with more public features than rows needs them")
+    if features.shape != (plan.n, plan.d):
+        raise InputError(f"features have shape {features.shape}, not ({plan.n}, {plan.d})")
+    if features.base is not None:
+        features = features.copy()  # a view would keep the table it was cut from alive
+    means = public_means(features, plan.features) if plan.intercept else np.zeros(plan.d)
+    columns = PublicColumns.of(features, plan.features, means=means)
+    space = row_space(columns, n=plan.n, width=plan.d)
+    return dataclasses.replace(
+        release, public_features=PublicFeatures(means=means, row_space=space)
+    )
+
+
+def _projected(release: Release, source: Source) -> Release:
+    """Project the noisy association onto what the public block allows (GaussProj)."""
+    plan = release.plan
+    root = math.sqrt(plan.n)
+    association = release.association
+    if plan.protection is Protection.OUTCOMES:
+        found = project_onto_features(
+            association, release.covariance, radius=root * plan.outcomes.norm
+        )
+    else:
+        columns = PublicColumns.of(_public_block(source, "outcomes"), plan.outcomes)
+        found = project_onto_outcomes(
+            association[: plan.d], columns, n=plan.n, radius=root * plan.features.norm
+        )
+        # The sums of public outcomes, beside the constant, are exact already.
+        whole = np.vstack([found.association, association[plan.d :]])
+        found = Projected(association=whole, noise_left=found.noise_left)
+    return dataclasses.replace(release, projected=found)
+
+
+def _public_block(source: Source, block: Literal["features", "outcomes"]) -> NDArray[Any]:
+    """Return a public block whole: what is computed with it after the release walks it by columns."""
+    if isinstance(source, ArraySource):
+        rows: NDArray[Any] = getattr(source, block)
+        return rows
+    return np.concatenate(list(one_block(source, block, 1024)))

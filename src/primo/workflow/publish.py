@@ -1,0 +1,137 @@
+"""From a source to a published bundle: stage, charge, read, release, write. Any step may be the last.
+
+Killed at any moment, a run leaves no half-written bundle, and `resume` finishes the same release: the
+charge is known by the release's id and is not made twice, and the noise is bound to the staged secret
+and the rows (`primo.wall.sealing`), so it is not drawn twice either.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from primo.errors import InputError, PrimoError
+from primo.planning.plan import Plan
+from primo.released.bundle import Bundle, read_bundle
+from primo.rows.sources.base import Source
+from primo.variants import Variants
+from primo.workflow.fit import Account, Engine, Prepared, release_rows
+from primo.workflow.resume import Staging
+
+__all__ = ["begin", "check_begin", "publish"]
+
+
+def begin(
+    out: str | os.PathLike[str], prepared: Prepared, *, config: str, account: Account | None
+) -> Staging:
+    """Set up the private folder beside `out` from which an interrupted run is finished."""
+    check_begin(out, prepared)
+    return Staging.begin(out, config=config, plan=_staged(prepared.plan), charge=_payer(account))
+
+
+def check_begin(out: str | os.PathLike[str], prepared: Prepared) -> None:
+    """Refuse what `begin` would refuse, and leave no trace."""
+    if prepared.plan.calibration != "exact":
+        raise InputError(
+            f"calibration={prepared.plan.calibration!r} reproduces figures and is not published; use "
+            'PrimoRegressor, or calibration="exact"'
+        )
+    Staging.check_place(out)
+
+
+def publish(
+    staging: Staging,
+    source: Source,
+    prepared: Prepared,
+    *,
+    account: Account | None = None,
+    engine: Engine | None = None,
+    variants: Variants | None = None,
+    estimation: Mapping[str, Any] | None = None,
+    config: str | None = None,
+) -> Bundle:
+    """Finish what was staged, from wherever it stopped, and return the bundle.
+
+    `config` replaces that of the first attempt, where a resumed run changed how missing values count.
+
+    Guarantee: one charge and one draw of noise, however often this is called after a crash; the
+    bundle appears whole or not at all, and only after the ledger noted its digest: copies of the
+    staging folder cannot publish two different ones. What failed before it was charged leaves nothing.
+    """
+    with staging:
+        _check_payer(staging, account)
+        if not staging.published:
+            staging.check_plan(_staged(prepared.plan))
+            if staging.drawn:
+                config = None  # numbers were drawn already, so nothing was missing: the same bundle
+            try:
+                release = release_rows(
+                    source,
+                    prepared,
+                    bits=staging.bits(),
+                    engine=engine,
+                    account=account,
+                    release_id=staging.release_id,
+                )
+            except BaseException:
+                if not staging.drawn and not _charged(account, staging.release_id):
+                    staging.discard()  # there is nothing to resume
+                raise
+            staging.write(
+                release,
+                variants=variants,
+                estimation=estimation,
+                config=config,
+                approve=None
+                if account is None
+                else partial(account.ledger.finish, staging.release_id),
+            )
+        bundle = read_bundle(Path(staging.out))
+        staging.finish()
+        return bundle
+
+
+def _charged(account: Account | None, release_id: str) -> bool:
+    """Whether a release was charged, or may have been: what cannot be found out counts as yes."""
+    if account is None:
+        return False
+    try:
+        return account.ledger.find(release_id) is not None
+    except PrimoError:
+        return True
+
+
+def _payer(account: Account | None) -> dict[str, str]:
+    """Say who pays: where the ledger is, the first link of its chain, which no other has, and why."""
+    if account is None:
+        return {}
+    notes = {"purpose": account.purpose, "dataset": account.dataset, "user": account.user}
+    return {
+        "ledger": account.ledger.where,
+        "first": account.ledger.history()[0].hash,
+        **{name: text for name, text in notes.items() if text},
+    }
+
+
+def _check_payer(staging: Staging, account: Account | None) -> None:
+    """Refuse to finish on another account, or on none, what one ledger was to be charged for."""
+    if staging.charge.get("first") != _payer(account).get("first"):
+        where = staging.charge.get("ledger")
+        raise InputError(
+            f"release {staging.release_id} was begun "
+            + (f"to be paid from the ledger {where}" if where else "without a ledger")
+            + "; resume it the same way"
+        )
+
+
+def _staged(plan: Plan) -> Plan:
+    """Return the plan without what may still be changed when a run is resumed.
+
+    A fit that stopped at a missing value has released nothing, so it may go on with another way to
+    treat missing values: the cost is the same.
+    """
+    return dataclasses.replace(plan, missing="error")
