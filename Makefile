@@ -52,10 +52,11 @@ test-arithmetic: install ## the tests of arithmetic with AVX2 kernels and withou
 test-statistical: install ## distribution tests of the sampler (minutes)
 	$(PYTEST) -n 2 -m statistical
 
-lint: install ## ruff and mypy --strict
+lint: install ## ruff, mypy --strict, and the walls between packages (.importlinter)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 format: install ## let ruff rewrite the code
 	$(BIN)/ruff check --fix .

@@ -14,6 +14,7 @@ from primo.planning.make import make_plan
 from primo.privacy.bounds import Bounds
 from primo.rows.coerce import numeric
 from primo.rows.moments import fold
+from primo.rows.quantise import feature_quantiser
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.tabular.frames import open_frame
 
@@ -114,7 +115,7 @@ def test_a_string_in_a_list_does_not_move_other_people():
     spelled = np.array([[float(str(value)) for value in row] for row in found])
     integers = np.empty((2, *found.shape[:1], plan.width))
     for rows, out in zip((found, spelled), integers, strict=True):
-        plan.feature_quantiser()(rows, out)
+        feature_quantiser(plan)(rows, out)
     people = [list(row) for row in found[(integers[0] != integers[1]).any(axis=1)][:49]]
     assert len(people) == 49
 

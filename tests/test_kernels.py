@@ -15,6 +15,7 @@ from primo.errors import InputError
 from primo.planning.make import make_plan
 from primo.privacy.bounds import Bounds
 from primo.rows import quantise as module
+from primo.rows.quantise import feature_quantiser
 
 if load("primo.rows.kernels") is None:
     reason = "needs compiled loops: numba (primo-dp[fast]), and NUMBA_DISABLE_JIT not set"
@@ -57,7 +58,7 @@ def quantiser(bounds, width, *, intercept=False, missing="error"):
         intercept=intercept,
         missing=missing,
     )
-    return plan.feature_quantiser()
+    return feature_quantiser(plan)
 
 
 def integers(quantise, rows):

@@ -11,6 +11,7 @@ from primo.planning.make import make_plan
 from primo.privacy.bounds import Bounds
 from primo.rows import quantise
 from primo.rows.moments import fold
+from primo.rows.quantise import feature_quantiser, outcome_quantiser
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.base import Block
 
@@ -59,8 +60,8 @@ def test_moments_equal_python_integers(outcome_moments, intercept):
     found = fold(source(x, y), plan)
     xi = np.empty((60, plan.width))
     yi = np.empty((60, 3))
-    plan.feature_quantiser()(x, xi)
-    plan.outcome_quantiser()(y, yi)
+    feature_quantiser(plan)(x, xi)
+    outcome_quantiser(plan)(y, yi)
     xi, yi = (a.astype(int).astype(object) for a in (xi, yi))
     assert (found.covariance == xi.T @ xi).all()
     assert (found.association == xi.T @ yi).all()
@@ -148,9 +149,9 @@ def test_long_sums_do_not_round():
     )
     found = fold(source(x, y), plan, block_rows=1001)
     one = np.empty((1, 1))
-    plan.feature_quantiser()(x[:1], one)
+    feature_quantiser(plan)(x[:1], one)
     step_x = int(one[0, 0])
-    plan.outcome_quantiser()(y[:1], one)
+    outcome_quantiser(plan)(y[:1], one)
     assert int(found.covariance[0, 0]) == n * step_x**2
     assert int(found.association[0, 0]) == n * step_x * int(one[0, 0])
     assert n * step_x**2 > 2**53

@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 from primo.errors import BoundsError, InputError
 from primo.planning.make import make_plan
 from primo.privacy.bounds import Bounds
+from primo.rows.quantise import feature_quantiser
 
 NASTY = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False, width=64),
@@ -42,7 +43,7 @@ def quantiser(bounds, width, *, intercept=False, missing="error"):
         intercept=intercept,
         missing=missing,
     )
-    return plan.feature_quantiser(), plan
+    return feature_quantiser(plan), plan
 
 
 def integers(quantise, rows):

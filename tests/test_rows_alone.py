@@ -16,6 +16,7 @@ from primo.planning.make import make_plan
 from primo.privacy.bounds import Bounds
 from primo.rows import quantise as module
 from primo.rows.moments import fold
+from primo.rows.quantise import outcome_quantiser
 from primo.rows.sources.arrays.memory import ArraySource
 
 KERNELS = load("primo.rows.kernels")
@@ -57,7 +58,7 @@ def plan_for(bounds, width, *, missing="centre", d=1):
 
 
 def quantiser(bounds, width, kernel=None, missing="centre"):
-    found = plan_for(bounds, width, missing=missing).outcome_quantiser()
+    found = outcome_quantiser(plan_for(bounds, width, missing=missing))
     return replace(found, kernel=kernel and KERNELS.fused)
 
 

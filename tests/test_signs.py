@@ -9,6 +9,7 @@ from primo._util.jit import load
 from primo.errors import InputError
 from primo.planning.make import make_plan
 from primo.privacy.bounds import Bounds
+from primo.rows.quantise import feature_quantiser
 
 if load("primo.rows.kernels") is None:
     reason = "needs compiled loops: numba (primo-dp[fast]), and NUMBA_DISABLE_JIT not set"
@@ -33,7 +34,7 @@ def signs_for(rows, l, *, missing="centre", intercept=False):
         intercept=intercept,
         missing=missing,
     )
-    features = plan.feature_quantiser()
+    features = feature_quantiser(plan)
     return Signs(features, features.box_end, rows, l, kernels)
 
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from experiments.figures.packed import PackedSnps, Tell, cached, tell_stderr
 from primo.errors import InputError
-from primo.rows.sources.arrays.zarr import open_vcf_zarr
 from primo.rows.sources.genotypes.plink import companion, open_bed
 from primo.rows.sources.genotypes.variant_columns import VariantColumns
 from primo.rows.sources.genotypes.variant_lists import biallelic
 from primo.rows.sources.genotypes.vcf import open_vcf
+from primo.rows.sources.genotypes.vcf_zarr import open_vcf_zarr
 
 __all__ = ["common_snps"]
 

@@ -19,6 +19,7 @@ from primo.planning.make import make_plan
 from primo.planning.plan import Plan
 from primo.released.release import Release
 from primo.rows.moments import fold
+from primo.rows.quantise import feature_quantiser, outcome_quantiser
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall.noise import RandomBits
 from primo.workflow.pipeline import make_release
@@ -117,12 +118,12 @@ class View:
     def of(cls, people: People, plan: Plan, *, outcomes: bool = True) -> Self:
         """Clip and round people as `plan` does."""
         x = np.empty((len(people), plan.width))
-        plan.feature_quantiser()(people.features, x)
+        feature_quantiser(plan)(people.features, x)
         x *= plan.feature_step
         if not outcomes:
             return cls(plan=plan, x=x, y=None)
         y = np.empty((len(people), plan.l))
-        plan.outcome_quantiser()(people.outcomes, y)
+        outcome_quantiser(plan)(people.outcomes, y)
         y *= plan.outcome_step
         return cls(plan=plan, x=x, y=y)
 

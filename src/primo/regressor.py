@@ -12,12 +12,13 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from primo._util.threads import thread_count
 from primo.errors import InputError, PrivacyError
 from primo.released.coefficients import check_estimation, coefficients
-from primo.rows.coerce import column_names, labels, numeric, people_of, random_bits, threads
+from primo.rows.coerce import column_names, labels, numeric, people_of
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.base import Source, is_source
-from primo.wall.noise import check_backend
+from primo.wall.noise import check_backend, random_bits
 from primo.workflow.fit import Account, Engine, Settings, prepare, release_rows
 
 __all__ = ["PrimoRegressor"]
@@ -198,7 +199,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 raise InputError(f"{name}={getattr(self, name)!r} must be True or False")
         engine = Engine(
             backend=self.backend,
-            workers=threads(self.n_jobs),
+            workers=thread_count(self.n_jobs),
             client=client,
             show_progress=self.verbose,
         )

@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 from primo.planning.make import make_plan
 from primo.privacy.bounds import Bounds
 from primo.rows.moments import fold
+from primo.rows.quantise import feature_quantiser, outcome_quantiser
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall import mechanism
 from primo.wall.noise import RandomBits
@@ -156,8 +157,8 @@ class TestOrderOfSummation:
 
         exact = association(one) - association(other)
         x, y = np.empty((1, 1)), np.empty((1, 1))
-        plan.feature_quantiser()(np.array([[2.0]]), x)
-        plan.outcome_quantiser()(np.array([[1.0]]), y)
+        feature_quantiser(plan)(np.array([[2.0]]), x)
+        outcome_quantiser(plan)(np.array([[1.0]]), y)
         assert exact == int(x[0, 0]) * int(y[0, 0])  # the row's own product, no more
         order = np.random.default_rng(0).permutation(len(one))
         assert association(one[order]) == association(one)

@@ -5,7 +5,8 @@ import pytest
 
 from primo.rows.sources.arrays.dask import DaskColumns, dask_source
 from primo.rows.sources.arrays.npy import open_npy
-from primo.rows.sources.arrays.zarr import open_vcf_zarr, open_zarr
+from primo.rows.sources.arrays.zarr import open_zarr
+from primo.rows.sources.genotypes.vcf_zarr import open_vcf_zarr
 
 
 def numbers(dtype=np.float64, shape=(53, 4)):

@@ -16,11 +16,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from primo.rows.sources.arrays.npy import open_npy
-from primo.rows.sources.arrays.zarr import VcfZarrColumns, ZarrColumns, open_vcf_zarr, open_zarr
+from primo.rows.sources.arrays.zarr import ZarrColumns, open_zarr
 from primo.rows.sources.genotypes.pgen import open_pgen
 from primo.rows.sources.genotypes.phenotypes import open_phenotypes
 from primo.rows.sources.genotypes.plink import open_bed
 from primo.rows.sources.genotypes.vcf import open_vcf
+from primo.rows.sources.genotypes.vcf_zarr import VcfZarrColumns, open_vcf_zarr
 from primo.rows.sources.tabular.tables import open_table
 
 PEOPLE, COLUMNS = 13, 5

@@ -8,7 +8,8 @@ import pytest
 
 from primo.errors import InputError, NotNumericError
 from primo.rows.sources.arrays import chunked
-from primo.rows.sources.arrays.zarr import open_vcf_zarr, open_zarr
+from primo.rows.sources.arrays.zarr import open_zarr
+from primo.rows.sources.genotypes.vcf_zarr import open_vcf_zarr
 
 zarr = pytest.importorskip("zarr")
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["ahead", "blas_threads", "in_order"]
+from primo.errors import InputError
+
+__all__ = ["ahead", "blas_threads", "in_order", "thread_count"]
+
+MOST_THREADS = 1024  # each holds moments of its own
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -64,3 +70,13 @@ def blas_threads(limit: int | None) -> Any:
 @cache
 def _controller() -> ThreadpoolController:
     return ThreadpoolController()  # looks through all loaded libraries, so once is enough
+
+
+def thread_count(n_jobs: Any) -> int | None:
+    """Read scikit-learn's n_jobs: a positive number, -1 for all cores, None for the default."""
+    if n_jobs is None:
+        return None
+    if not isinstance(n_jobs, int | np.integer) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise InputError(f"n_jobs={n_jobs!r} must be a positive integer, -1 or None")
+    wanted = int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+    return min(wanted, MOST_THREADS)

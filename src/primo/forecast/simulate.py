@@ -20,8 +20,9 @@ from primo.planning.plan import CovarianceOrigin, Plan
 from primo.privacy.bounds import Clip
 from primo.privacy.protection import Protection
 from primo.released.coefficients import coefficients
+from primo.released.moments import PublicFeatures
 from primo.released.projection import Projected, project_onto_features, shares_kept
-from primo.released.release import PublicFeatures, Release
+from primo.released.release import Release
 from primo.released.row_space import column_blocks, rank_cutoff, row_space
 
 __all__ = ["Cohort", "Drawn", "draw"]

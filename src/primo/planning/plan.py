@@ -13,7 +13,6 @@ from primo.privacy.budget import Budget
 from primo.privacy.calibration import epsilon_with_margin
 from primo.privacy.grid import Grid
 from primo.privacy.protection import Protection
-from primo.rows.quantise import Quantiser
 
 __all__ = ["CovarianceOrigin", "Plan"]
 
@@ -34,7 +33,7 @@ MOST_ROWS_PER_PERSON = 10**6
 class Plan:
     """The public contract of one release; `planner.make_plan` builds it.
 
-    Guarantee: moments of rows quantised by `feature_quantiser` and `outcome_quantiser`, plus discrete
+    Guarantee: moments of rows clipped and rounded as `rows.quantise` does, plus discrete
     Gaussian noise of the variances of `grid` on every private block, are `mu`-GDP and satisfy
     (`epsilon`, `budget.delta`) for `protection` under replace-one. `epsilon` is at most the budget's,
     except in paper mode, where the budget is only what the paper claims.
@@ -192,25 +191,3 @@ class Plan:
         if not self.protection.outcomes_private:
             return 0.0
         return math.exp2(self.grid.outcome_variance_bits / 2) * self.outcome_step**2
-
-    def feature_quantiser(self) -> Quantiser:
-        """Return the map from rows of features to integer rows."""
-        return Quantiser(
-            clip=self.features,
-            step=self.feature_step,
-            radius_squared=self.grid.feature_radius_squared,
-            constant=self.constant_steps,
-            missing=self.missing,
-            block="features",
-        )
-
-    def outcome_quantiser(self) -> Quantiser:
-        """Return the map from rows of outcomes to integer rows."""
-        return Quantiser(
-            clip=self.outcomes,
-            step=self.outcome_step,
-            radius_squared=self.grid.outcome_radius_squared,
-            constant=None,
-            missing=self.missing,
-            block="outcomes",
-        )

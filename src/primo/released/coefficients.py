@@ -21,8 +21,8 @@ from primo.released.estimate.reuse_cov import (
     reuse_cov,
     theorem_lambda,
 )
+from primo.released.moments import ReleasedMoments, expect_release
 from primo.released.projection import works_on_projected
-from primo.released.release import Release, expect_release
 
 __all__ = ["Coefficients", "check_estimation", "coefficients"]
 
@@ -49,7 +49,7 @@ class Coefficients:
 
 
 def coefficients(
-    release: Release,
+    release: ReleasedMoments,
     *,
     estimator: str = "auto",
     ridge_lambda: float | str | None = None,
@@ -89,7 +89,7 @@ def coefficients(
 
 
 def _coefficients(
-    release: Release,
+    release: ReleasedMoments,
     estimator: str,
     ridge_lambda: float | str | None,
     coefficient_norm: float | None,
@@ -158,7 +158,7 @@ def check_estimation(
         raise InputError(f"ridge_lambda={ridge_lambda!r} must be a number, not negative")
 
 
-def _for_estimator(release: Release, estimator: str) -> Release:
+def _for_estimator(release: ReleasedMoments, estimator: str) -> ReleasedMoments:
     """Forget the projection where an estimator does better with the association before it."""
     if works_on_projected(estimator, release.plan.protection):
         return release
@@ -166,7 +166,7 @@ def _for_estimator(release: Release, estimator: str) -> Release:
 
 
 def _rule(
-    rule: str, release: Release, moments: NoisyMoments, coefficient_norm: float | None
+    rule: str, release: ReleasedMoments, moments: NoisyMoments, coefficient_norm: float | None
 ) -> float:
     """Return the λ that a named rule gives, from released and public numbers."""
     d, l = moments.shape

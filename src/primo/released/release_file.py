@@ -22,8 +22,9 @@ from primo.privacy.bounds import Clip
 from primo.privacy.budget import Budget, is_number, is_whole
 from primo.privacy.grid import Grid
 from primo.privacy.protection import Protection
+from primo.released.moments import expect_release
 from primo.released.projection import Projected
-from primo.released.release import Release, expect_release
+from primo.released.release import Release
 
 __all__ = ["load_release", "read_release", "save_release", "write_release"]
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from primo.forecast.forecast import Prediction
-from primo.released.release import Release
+from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.fit import NOT_DETERMINED, GoodnessOfFit
 from primo.released.uncertainty.words import r2_words
 from primo.report.contents import Findings
@@ -73,7 +73,7 @@ def _small(words: str) -> str:
     return f"<small>{words}</small>" if words else ""
 
 
-def accuracy_words(release: Release, found: Findings | str, outlook: Outlook | str) -> str:
+def accuracy_words(release: ReleasedMoments, found: Findings | str, outlook: Outlook | str) -> str:
     """Say what was predicted, what is estimated, and how the two relate."""
     rows = []
     if isinstance(outlook, Outlook):

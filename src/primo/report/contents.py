@@ -17,7 +17,7 @@ from scipy.special import log_ndtr
 
 from primo.errors import InputError
 from primo.released.coefficients import coefficients
-from primo.released.release import Release
+from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.fit import GoodnessOfFit, goodness_of_fit
 from primo.released.uncertainty.intervals import coefficient_block
 from primo.released.uncertainty.published import PublishedRSquared, published_r_squared
@@ -68,7 +68,11 @@ class Chosen:
 
 
 def find(
-    release: Release, *, level: float, fdr: float, estimation: Mapping[str, Any] | None = None
+    release: ReleasedMoments,
+    *,
+    level: float,
+    fdr: float,
+    estimation: Mapping[str, Any] | None = None,
 ) -> Findings | str:
     """Compute intervals, tests and goodness of fit, or say why there are none.
 
@@ -91,7 +95,7 @@ def find(
     )
 
 
-def shrunk_only(release: Release) -> Floats | None:
+def shrunk_only(release: ReleasedMoments) -> Floats | None:
     """Return the slopes in scaled units where nothing else is known, or None if not even they are."""
     try:
         slopes = coefficients(release).slopes
@@ -122,7 +126,9 @@ def threshold(found: Findings, fdr: float) -> float | None:
     return float(_exponents(np.abs(found.tests.z[passed]).min(keepdims=True))[0])
 
 
-def outcome_numbers(release: Release, chosen: Chosen, found: Findings | None) -> dict[str, Any]:
+def outcome_numbers(
+    release: ReleasedMoments, chosen: Chosen, found: Findings | None
+) -> dict[str, Any]:
     """Return the columns of the table of outcomes."""
     at = chosen.outcomes
     columns: dict[str, Any] = {"name": [release.outcome_names[j] for j in at]}
@@ -143,7 +149,7 @@ def outcome_numbers(release: Release, chosen: Chosen, found: Findings | None) ->
 
 
 def feature_numbers(
-    release: Release, chosen: Chosen, axis: Axis, variants: dict[str, str]
+    release: ReleasedMoments, chosen: Chosen, axis: Axis, variants: dict[str, str]
 ) -> dict[str, Any]:
     """Return names and places of the features; `variants` describes some of them in words."""
     at = chosen.features
@@ -157,7 +163,7 @@ def feature_numbers(
 
 
 def coefficient_numbers(
-    release: Release, chosen: Chosen, found: Findings, *, level: float
+    release: ReleasedMoments, chosen: Chosen, found: Findings, *, level: float
 ) -> dict[str, Any]:
     """Return the coefficients of the detailed outcomes, an outcome after the other.
 

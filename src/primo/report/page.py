@@ -17,7 +17,7 @@ import numpy as np
 
 from primo._util.atomic import whole_file
 from primo.forecast.assumptions import Signal
-from primo.released.release import Release, expect_release
+from primo.released.moments import ReleasedMoments, expect_release
 from primo.report.accuracy import accuracy_words
 from primo.report.contents import (
     Chosen,
@@ -53,7 +53,7 @@ SCRIPTS = ("basics.js", "table.js", "charts.js", "heatmap.js", "app.js")
 
 
 def write_report(
-    release: Release,
+    release: ReleasedMoments,
     path: str | os.PathLike[str],
     *,
     variants: Variants | None = None,
@@ -104,7 +104,7 @@ def write_report(
 
 
 def report_html(
-    release: Release,
+    release: ReleasedMoments,
     *,
     variants: Variants | None = None,
     title: str | None = None,
@@ -153,7 +153,7 @@ def report_html(
 class _Page:
     """Everything computed for one page."""
 
-    release: Release
+    release: ReleasedMoments
     variants: Variants | None
     found: Findings | str
     outlook: Outlook | str
@@ -163,7 +163,7 @@ class _Page:
     @classmethod
     def of(
         cls,
-        release: Release,
+        release: ReleasedMoments,
         variants: Variants | None,
         signal: Signal | None,
         estimation: Mapping[str, Any] | None,

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.privacy.bounds import Clip
 from primo.privacy.protection import Protection
-from primo.released.release import Release
+from primo.released.moments import ReleasedMoments
+from primo.released.statement import statement
 from primo.report.figures import blocks_chart, directions_chart, guess_chart
 from primo.report.guessing import FALSE_ALARMS, for_person, found_at_most, right_at_most
 from primo.report.prose import (
@@ -28,7 +29,7 @@ from primo.report.strength import Block, Directions
 __all__ = ["banners", "noise_section", "privacy_section", "strictness"]
 
 
-def banners(release: Release) -> str:
+def banners(release: ReleasedMoments) -> str:
     """Say first what must not be overlooked."""
     plan, shown = release.plan, []
     if release.reproducible:
@@ -79,7 +80,7 @@ def strictness(epsilon: float) -> str:
     return "weak"
 
 
-def privacy_section(release: Release) -> str:
+def privacy_section(release: ReleasedMoments) -> str:
     """Say what is protected, what is not, and what the guarantee means for one person."""
     plan = release.plan
     person = for_person(plan)
@@ -131,7 +132,7 @@ def privacy_section(release: Release) -> str:
         + "<h3>In numbers</h3>"
         + definitions(_numbers(release))
         + "<details><summary>The privacy statement, word for word</summary>"
-        + f'<pre tabindex="0">{text(release.statement())}</pre></details>'
+        + f'<pre tabindex="0">{text(statement(release))}</pre></details>'
     )
 
 
@@ -214,7 +215,7 @@ def _protected(plan: Plan) -> list[str]:
     return items
 
 
-def _public(release: Release) -> list[str]:
+def _public(release: ReleasedMoments) -> list[str]:
     plan = release.plan
     items = [
         f"how many rows there are ({thousands(plan.n)})",
@@ -230,7 +231,7 @@ def _public(release: Release) -> list[str]:
     return items
 
 
-def _numbers(release: Release) -> list[tuple[str, str]]:
+def _numbers(release: ReleasedMoments) -> list[tuple[str, str]]:
     plan = release.plan
     alone = ", this release" if plan.earlier_mu else ""
     items = [

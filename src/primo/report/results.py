@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from primo.released.release import Release
+from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.doubts import bound_doubts
 from primo.report.accuracy import accuracy_card, plus_minus
 from primo.report.contents import Chosen, Findings
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-def brief_section(release: Release, found: Findings | None, doubts: Sequence[str]) -> str:
+def brief_section(release: ReleasedMoments, found: Findings | None, doubts: Sequence[str]) -> str:
     """Answer what anyone asks first."""
     plan = release.plan
     person = for_person(plan)
@@ -98,7 +98,7 @@ def brief_section(release: Release, found: Findings | None, doubts: Sequence[str
 
 
 def coefficient_words(
-    release: Release, chosen: Chosen, found: Findings | str, *, known: bool = True
+    release: ReleasedMoments, chosen: Chosen, found: Findings | str, *, known: bool = True
 ) -> str:
     """Say which coefficients are on the page and which are not; `known` says whether any are."""
     plan = release.plan
@@ -141,7 +141,7 @@ def coefficient_words(
     return words
 
 
-def plan_section(release: Release, outlook: Outlook | str) -> str:
+def plan_section(release: ReleasedMoments, outlook: Outlook | str) -> str:
     """Show what other budgets would have brought."""
     if isinstance(outlook, str):
         return paragraph(
@@ -188,7 +188,7 @@ def _better(outlook: Outlook) -> str:
     )
 
 
-def doubts_of(release: Release, found: Findings | str) -> list[str]:
+def doubts_of(release: ReleasedMoments, found: Findings | str) -> list[str]:
     """Everything that is not to be relied on, in words (HTML)."""
     plan, said = release.plan, []
     if release.reproducible:
@@ -239,7 +239,7 @@ def doubts_of(release: Release, found: Findings | str) -> list[str]:
     return said
 
 
-def doubts_section(release: Release, doubts: Sequence[str]) -> str:
+def doubts_section(release: ReleasedMoments, doubts: Sequence[str]) -> str:
     """List the doubts, and what no release can know."""
     rows = release.plan.rows_per_person
     listed = (
@@ -263,7 +263,7 @@ def doubts_section(release: Release, doubts: Sequence[str]) -> str:
     )
 
 
-def about_section(release: Release, notes: Sequence[str]) -> str:
+def about_section(release: ReleasedMoments, notes: Sequence[str]) -> str:
     """Explain words and where numbers come from."""
     told = ""
     if notes:
@@ -272,7 +272,7 @@ def about_section(release: Release, notes: Sequence[str]) -> str:
         kind="facts words",
         items=(
             (
-                "Release",
+                "ReleasedMoments",
                 "the noisy sums this page is about. Everything else here follows from them.",
             ),
             ("Feature, outcome", "what predicts, and what is predicted."),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin
 from primo.released.estimate.centring import centred
-from primo.released.release import Release
+from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.system import FIRM
 
 __all__ = ["Block", "Directions", "blocks_of", "directions_of"]
@@ -48,7 +48,7 @@ class Directions:
         return int(np.sum(self.values <= self.firm))
 
 
-def blocks_of(release: Release) -> tuple[Block, ...]:
+def blocks_of(release: ReleasedMoments) -> tuple[Block, ...]:
     """Compare signal and noise of covariance, association and outcome moments.
 
     Guarantee: post-processing. The noise's known share is taken off the mean square of the entries,
@@ -79,7 +79,7 @@ def blocks_of(release: Release) -> tuple[Block, ...]:
     )
 
 
-def directions_of(release: Release) -> Directions | None:
+def directions_of(release: ReleasedMoments) -> Directions | None:
     """Return the spectrum of the released covariance, or None where it carries no noise."""
     plan = release.plan
     sigma = plan.covariance_sigma * math.sqrt(2 - plan.triangle_bits)

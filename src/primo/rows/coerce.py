@@ -1,9 +1,7 @@
-"""What users hand over (arrays, frames, short forms of bounds, seeds) in the shapes primo works with."""
+"""Arrays and frames as users hand them over, in the shapes that primo works with."""
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -12,23 +10,15 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from primo.errors import InputError, NotNumericError, ReproducibleNoiseWarning
-from primo.planning.plan import Plan
+from primo.errors import InputError, NotNumericError
 from primo.rows.sources.tabular.index import index_labels, index_names
-from primo.wall.noise import RandomBits
 
 __all__ = [
     "column_names",
     "labels",
     "numeric",
     "people_of",
-    "random_bits",
-    "reference_covariance",
-    "threads",
 ]
-
-
-_MOST_THREADS = 1024  # each holds moments of its own
 
 
 def numeric(table: Any, block: str) -> NDArray[Any]:
@@ -133,77 +123,6 @@ def _cell_by_cell(table: Any) -> NDArray[np.float64]:
     return np.asarray(table, dtype=object).astype(np.float64)
 
 
-def reference_covariance(covariance: Any, mean: Any, plan: Plan) -> NDArray[np.float64] | None:
-    """Turn a panel's covariance and mean into sums over the plan's rows, in scaled units."""
-    if covariance is None:
-        if mean is not None:
-            raise InputError("public_mean belongs to public_covariance; give both or neither")
-        return None
-    if mean is None:
-        raise InputError(
-            "public_covariance needs public_mean, the means of the same panel: "
-            "public_covariance=numpy.cov(panel.T), public_mean=panel.mean(axis=0)"
-        )
-    d, scale = plan.d, plan.features.scale
-    matrix, centre = (_public_numbers(value) for value in (covariance, mean))
-    if matrix is None or matrix.shape != (d, d) or centre is None or centre.shape != (d,):
-        raise InputError(
-            f"{d} features need a public_covariance of finite numbers of shape ({d}, {d}) and a "
-            f"public_mean of shape ({d},)"
-        )
-    largest = float(np.abs(matrix).max(initial=0.0))
-    if np.abs(matrix - matrix.T).max() > 1e-8 * largest:
-        raise InputError("public_covariance must be symmetric")
-    if np.linalg.eigvalsh(matrix)[0] < -1e-8 * largest:
-        raise InputError("public_covariance has a negative eigenvalue, so it is no covariance")
-    wide = np.flatnonzero(np.diagonal(matrix) > scale**2 * (1 + 1e-6))
-    if plan.features.box and len(wide):
-        i = int(wide[0])
-        raise InputError(
-            f"public_covariance gives feature {i} a variance of {matrix[i, i]:g}, more than its range "
-            f"allows ({scale[i] ** 2:g}); is it a correlation (LD) matrix, or in other units?"
-        )
-    if np.allclose(np.diagonal(matrix), 1.0):
-        warnings.warn(
-            "public_covariance has ones on its diagonal. A correlation (LD) matrix only serves if the "
-            "features were standardised in the same way; otherwise give the covariance",
-            stacklevel=4,
-        )
-    offset = (centre - plan.features.centre) / scale
-    scaled = plan.n * (matrix / np.outer(scale, scale) + np.outer(offset, offset))
-    if not plan.intercept:
-        return np.asarray(scaled)
-    extended = np.empty((plan.width, plan.width))
-    extended[:-1, :-1] = scaled
-    extended[-1, :-1] = extended[:-1, -1] = plan.n * plan.constant * offset
-    extended[-1, -1] = plan.n * plan.constant**2
-    return extended
-
-
-def _public_numbers(value: Any) -> NDArray[np.float64] | None:
-    array = _quietly(lambda: np.asarray(value, dtype=np.float64))
-    return array if array is not None and np.isfinite(array).all() else None
-
-
-def random_bits(random_state: Any) -> RandomBits:
-    """Return fresh bits, or known ones, with a warning, where a seed is given."""
-    if random_state is None:
-        return RandomBits.fresh()
-    if isinstance(random_state, np.random.RandomState):
-        random_state = int(random_state.randint(2**31))
-    if not isinstance(random_state, int | np.integer) or isinstance(random_state, bool):
-        raise InputError(
-            f"random_state={random_state!r} must be an integer, a numpy RandomState or None"
-        )
-    warnings.warn(
-        "random_state makes the noise reproducible: the release is not private against anyone who "
-        "knows or guesses it, and is marked as not for publication. Leave it out for real data",
-        ReproducibleNoiseWarning,
-        stacklevel=3,
-    )
-    return RandomBits.seeded(int(random_state))
-
-
 def column_names(table: Any) -> list[str] | None:
     """Column names of a data frame or series, if it has any."""
     columns = getattr(table, "columns", None)
@@ -222,13 +141,3 @@ def labels(names: Any, prefix: str, count: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"{prefix}{i}" for i in range(count))
     return tuple(str(name) for name in names)
-
-
-def threads(n_jobs: Any) -> int | None:
-    """Read scikit-learn's n_jobs: a positive number, -1 for all cores, None for the default."""
-    if n_jobs is None:
-        return None
-    if not isinstance(n_jobs, int | np.integer) or isinstance(n_jobs, bool) or n_jobs == 0:
-        raise InputError(f"n_jobs={n_jobs!r} must be a positive integer, -1 or None")
-    wanted = int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
-    return min(wanted, _MOST_THREADS)

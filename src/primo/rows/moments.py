@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from queue import SimpleQueue
 from types import ModuleType
 
@@ -22,7 +22,7 @@ from primo._util.threads import blas_threads, in_order
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.rows.genotype_products import Signs
-from primo.rows.quantise import kernels_for
+from primo.rows.quantise import feature_quantiser, kernels_for, outcome_quantiser
 from primo.rows.sources.base import Block, Source
 
 __all__ = ["Moments", "fold"]
@@ -152,8 +152,8 @@ class _Accumulator:
     def __post_init__(self) -> None:
         plan = self.plan
         kernel = None if self.kernels is None else self.kernels.fused
-        self._features = replace(plan.feature_quantiser(), kernel=kernel)
-        self._outcomes = replace(plan.outcome_quantiser(), kernel=kernel)
+        self._features = feature_quantiser(plan, kernel=kernel)
+        self._outcomes = outcome_quantiser(plan, kernel=kernel)
         self._summed = plan.covariance_origin is CovarianceOrigin.ROWS
         self._signs: Signs | None = None
         unit = self._features.box_end

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 
 from primo._util.jit import load
 from primo.errors import InputError
+from primo.planning.plan import Plan
 from primo.privacy.bounds import Clip
 
-__all__ = ["Kernel", "Quantiser", "kernels_for"]
+__all__ = ["Kernel", "Quantiser", "feature_quantiser", "kernels_for", "outcome_quantiser"]
 
 Matrix = NDArray[np.float64]
 
@@ -177,6 +178,32 @@ class Quantiser:
             length = min(2 * size, _FAR * self.clip.norm / float(np.abs(direction).max() or 1.0))
             # Cut or shortened it will be in any case: this far out, only the direction matters.
             z[i] = np.trunc(direction * (2 * size if self.clip.box else length) / self.step)
+
+
+def feature_quantiser(plan: Plan, *, kernel: Kernel | None = None) -> Quantiser:
+    """Return the map from rows of features to integer rows that a plan fixes."""
+    return Quantiser(
+        clip=plan.features,
+        step=plan.feature_step,
+        radius_squared=plan.grid.feature_radius_squared,
+        constant=plan.constant_steps,
+        missing=plan.missing,
+        block="features",
+        kernel=kernel,
+    )
+
+
+def outcome_quantiser(plan: Plan, *, kernel: Kernel | None = None) -> Quantiser:
+    """Return the map from rows of outcomes to integer rows that a plan fixes."""
+    return Quantiser(
+        clip=plan.outcomes,
+        step=plan.outcome_step,
+        radius_squared=plan.grid.outcome_radius_squared,
+        constant=None,
+        missing=plan.missing,
+        block="outcomes",
+        kernel=kernel,
+    )
 
 
 _FAR = 1e30  # times the norm: far outside, and finite when squared and summed

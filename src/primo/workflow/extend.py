@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from primo._util.threads import thread_count
 from primo.errors import InputError
 from primo.released.bundle import Bundle
-from primo.released.release import Release, expect_release
-from primo.rows.coerce import column_names, labels, numeric, people_of, random_bits, threads
+from primo.released.moments import expect_release
+from primo.released.release import Release
+from primo.rows.coerce import column_names, labels, numeric, people_of
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.base import Source, is_source
-from primo.wall.noise import check_backend
+from primo.wall.noise import check_backend, random_bits
 from primo.workflow.fit import Account, Engine, prepare_extension, release_rows
 
 __all__ = ["extend"]
@@ -86,7 +88,7 @@ def extend(
         prepared,
         bits=random_bits(random_state),
         engine=Engine(
-            backend=backend, workers=threads(n_jobs), client=client, show_progress=verbose
+            backend=backend, workers=thread_count(n_jobs), client=client, show_progress=verbose
         ),
         account=account,
     )

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.forecast.compare import choose_plan
 from primo.planning.plan import Plan
+from primo.planning.reference import reference_covariance
 from primo.privacy.bounds import Bounds, as_bounds
 from primo.privacy.budget import is_whole
 from primo.privacy.protection import Protection
 from primo.released.bundle import Bundle
-from primo.released.release import Release, expect_release
-from primo.rows.coerce import reference_covariance
+from primo.released.moments import expect_release
+from primo.released.release import Release
 from primo.rows.sources.base import Source
 from primo.rows.sources.paired import one_block
 from primo.rows.sources.row_owners import check_rows_per_person, named_by, rows_per_person_of

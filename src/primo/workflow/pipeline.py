@@ -13,12 +13,13 @@ from primo._util.progress import row_progress
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.privacy.protection import Protection
+from primo.released.moments import PublicFeatures
 from primo.released.projection import (
     Projected,
     project_onto_features,
     project_onto_outcomes,
 )
-from primo.released.release import PublicFeatures, Release
+from primo.released.release import Release
 from primo.released.row_space import row_space
 from primo.rows.moments import fold
 from primo.rows.public_block import PublicColumns, public_means

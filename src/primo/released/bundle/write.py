@@ -19,7 +19,8 @@ from primo.released.bundle.describe import plan_text, statement_text
 from primo.released.bundle.manifest import CONTENT, FILE, encode, has_intervals, make_manifest
 from primo.released.bundle.tables import variants_text, write_tables
 from primo.released.coefficients import coefficients
-from primo.released.release import Release, expect_release
+from primo.released.moments import expect_release
+from primo.released.release import Release
 from primo.released.release_file import write_release
 from primo.released.uncertainty.system import check_level
 from primo.variants import Variants

@@ -27,7 +27,7 @@ from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.released.estimate.means import shrunk_means
 from primo.released.estimate.problem import NoisyMoments
-from primo.released.release import PublicFeatures, Release
+from primo.released.moments import PublicFeatures, ReleasedMoments
 
 __all__ = ["Centred", "centred", "reflect"]
 
@@ -74,7 +74,7 @@ def reflect(axis: Floats, columns: Floats) -> Floats:
     return np.asarray(columns - np.outer(normal, (normal @ columns) / gap))
 
 
-def centred(release: Release) -> Centred:
+def centred(release: ReleasedMoments) -> Centred:
     """Eliminate the constant feature from the released moments, by the reflection above.
 
     Guarantee: post-processing; costs no privacy. Cost: O(d³ + d·l).

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.released.estimate.centring import reflect
-from primo.released.release import Release
+from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.intervals import Intervals, coefficient_intervals
 from primo.released.uncertainty.system import check_level, check_target, system_of
 
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 def bootstrap_intervals(
-    release: Release,
+    release: ReleasedMoments,
     *,
     level: float = 0.95,
     target: str = "population",

@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from primo.planning.plan import CovarianceOrigin
 from primo.privacy.bounds import Clip
-from primo.released.release import Release
+from primo.released.moments import ReleasedMoments
 
 __all__ = [
     "EDGE",
@@ -103,7 +103,7 @@ class Block:
         return f"{words} ({listed})" if found <= EXAMPLES else f"{words} (for example {listed})"
 
 
-def feature_block(release: Release) -> Block | None:
+def feature_block(release: ReleasedMoments) -> Block | None:
     """Read the features off a release; None where the covariance is not that of these rows."""
     plan = release.plan
     if plan.covariance_origin in (CovarianceOrigin.ROW_SPACE, CovarianceOrigin.REFERENCE):
@@ -127,7 +127,7 @@ def feature_block(release: Release) -> Block | None:
     )
 
 
-def outcome_block(release: Release) -> Block:
+def outcome_block(release: ReleasedMoments) -> Block:
     """Read the outcomes off a release."""
     plan = release.plan
     n, mass = plan.n, plan.n * plan.constant
@@ -185,7 +185,7 @@ class Fitting:
         return self.known_together and not self.features_cut
 
 
-def fitting(release: Release) -> Fitting:
+def fitting(release: ReleasedMoments) -> Fitting:
     """Judge every outcome by the released numbers.
 
     Guarantee: post-processing; costs no privacy. Cost: O(d² + l).

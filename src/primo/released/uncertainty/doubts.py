@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.released.release import Release
+from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.columns import (
     EDGE,
     FALSE_ALARM,
@@ -37,7 +37,7 @@ SHORT = 0.1  # of the norm: rows below it waste the norm
 VAGUE = 0.5  # standard deviations of the columns, that the noise of their means must not exceed
 
 
-def bound_doubts(release: Release) -> tuple[str, ...]:
+def bound_doubts(release: ReleasedMoments) -> tuple[str, ...]:
     """Say which bounds do not fit the rows, each with what to do next time; none if all fit.
 
     Guarantee: post-processing; costs no privacy. Names of columns are public. Cost: O(d² + l).
@@ -162,7 +162,7 @@ def _means(block: Block) -> list[str]:
     return said
 
 
-def _genotypes(release: Release) -> list[str]:
+def _genotypes(release: ReleasedMoments) -> list[str]:
     """Recommend public allele frequencies where features have the range of allele counts."""
     plan = release.plan
     clip = plan.features

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import chi2
 
-from primo.released.release import Release
+from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.columns import fitting
 from primo.released.uncertainty.multiple import benjamini_hochberg
 from primo.released.uncertainty.system import FIRM, System, check_level, check_target, system_of
@@ -78,7 +78,7 @@ class GoodnessOfFit:
 
 
 def goodness_of_fit(
-    release: Release, *, level: float = 0.95, target: str = "rows", fdr: float = 0.05
+    release: ReleasedMoments, *, level: float = 0.95, target: str = "rows", fdr: float = 0.05
 ) -> GoodnessOfFit:
     """Estimate R² of every outcome and say whether signal was found.
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from primo.errors import InputError
-from primo.released.release import Release
+from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.confidence import infer
 from primo.released.uncertainty.system import System, check_level, check_target, system_of
 from primo.released.uncertainty.trust import trusted_posterior
@@ -55,7 +55,7 @@ class Intervals:
 
 
 def coefficient_intervals(
-    release: Release,
+    release: ReleasedMoments,
     *,
     level: float = 0.95,
     kind: str = "confidence",
@@ -89,7 +89,7 @@ def coefficient_intervals(
 
 
 def contrasts(
-    release: Release,
+    release: ReleasedMoments,
     weights: ArrayLike,
     *,
     level: float = 0.95,
@@ -126,7 +126,7 @@ def contrasts(
 
 
 def prediction_intervals(
-    release: Release,
+    release: ReleasedMoments,
     X: ArrayLike,
     *,
     level: float = 0.95,

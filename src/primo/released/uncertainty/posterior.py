@@ -28,7 +28,7 @@ from primo.released.estimate.outcomes import OutcomeGroups
 from primo.released.estimate.problem import NoisyMoments
 from primo.released.estimate.risk import Replicas
 from primo.released.estimate.selection import FittedFilter, fit_filter
-from primo.released.release import Release
+from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.prior import judged_variances, more_replicas
 
 __all__ = ["Posterior", "posterior_of"]
@@ -106,7 +106,7 @@ class Posterior:
         return float(1 / (found.axis @ found.start))  # since m̃ᵀq = 1
 
 
-def posterior_of(release: Release) -> Posterior:
+def posterior_of(release: ReleasedMoments) -> Posterior:
     """Fit the prior, the filter and its errors from a release.
 
     Guarantee: post-processing; costs no privacy.

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.released.coefficients import Coefficients, coefficients
-from primo.released.release import Release, expect_release
+from primo.released.moments import ReleasedMoments, expect_release
 from primo.released.uncertainty.columns import fitting
 from primo.released.uncertainty.fit import NOT_DETERMINED
 from primo.released.uncertainty.system import MOST_EXPLAINED, System, system_of
@@ -92,7 +92,7 @@ class PublishedRSquared:
 
 
 def published_r_squared(
-    release: Release,
+    release: ReleasedMoments,
     *,
     estimator: str = "auto",
     ridge_lambda: float | str | None = None,
@@ -121,7 +121,7 @@ def published_r_squared(
     Cost: 4 to 60 runs of `primo.coefficients`.
     """
 
-    def fitted(of: Release) -> Coefficients:
+    def fitted(of: ReleasedMoments) -> Coefficients:
         return coefficients(
             of,
             estimator=estimator,
@@ -182,7 +182,7 @@ def published_r_squared(
     )
 
 
-def _scaled(release: Release, fitted: Coefficients) -> Floats:
+def _scaled(release: ReleasedMoments, fitted: Coefficients) -> Floats:
     """Coefficients in scaled units with that of the constant last, (width, l)."""
     plan = release.plan
     slopes = fitted.slopes * plan.features.scale[:, None] / plan.outcomes.scale
@@ -225,7 +225,10 @@ def _shared_sum(system: System, theta: Floats) -> float:
 
 
 def _answers(
-    release: Release, system: System, theta: Floats, fitted: Callable[[Release], Coefficients]
+    release: ReleasedMoments,
+    system: System,
+    theta: Floats,
+    fitted: Callable[[ReleasedMoments], Coefficients],
 ) -> tuple[Floats, Floats]:
     """Answers of the estimator to changes along noise and along sampling error, (runs, l) each.
 

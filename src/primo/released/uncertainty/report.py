@@ -7,7 +7,7 @@ import textwrap
 import numpy as np
 
 from primo.errors import InputError
-from primo.released.release import Release
+from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.doubts import bound_doubts
 from primo.released.uncertainty.fit import goodness_of_fit
 from primo.released.uncertainty.intervals import check, coefficient_block
@@ -21,7 +21,7 @@ WIDTH = 98
 
 
 def summary(
-    release: Release,
+    release: ReleasedMoments,
     outcome: str | int = 0,
     *,
     level: float = 0.95,
@@ -99,7 +99,7 @@ def summary(
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _position(release: Release, outcome: str | int) -> int:
+def _position(release: ReleasedMoments, outcome: str | int) -> int:
     names = release.outcome_names
     if isinstance(outcome, str):
         if outcome not in names:

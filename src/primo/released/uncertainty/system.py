@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin
-from primo.released.release import Release
+from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.posterior import Posterior, posterior_of
 
 __all__ = ["FIRM", "INTERCEPT", "TARGETS", "System", "check_level", "check_target", "system_of"]
@@ -165,7 +165,7 @@ class System:
         return part
 
 
-def system_of(release: Release) -> System:
+def system_of(release: ReleasedMoments) -> System:
     """Read the normal equations off a release.
 
     Guarantee: post-processing; costs no privacy. Refuses releases whose noise is not Gaussian
@@ -231,7 +231,7 @@ def check_target(target: str) -> str:
     return target
 
 
-def _variation(release: Release) -> tuple[Floats, Floats]:
+def _variation(release: ReleasedMoments) -> tuple[Floats, Floats]:
     """Σ(y − ȳ)² of every outcome from noisy moments, and the variance of its error.
 
     Outcomes are in comparable (scaled) units. Where noise makes more than half of their scatter they

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from primo._util.atomic import whole_file
 from primo._util.writers import open_table
-from primo.released.release import Release
+from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.intervals import check, coefficient_block, outcome_blocks
 from primo.released.uncertainty.multiple import benjamini_hochberg
 from primo.released.uncertainty.system import system_of
@@ -42,7 +42,7 @@ SCHEMA = {
 COLUMNS = tuple(SCHEMA)
 
 
-def tidy(release: Release, *, level: float = 0.95, target: str = "population") -> Any:
+def tidy(release: ReleasedMoments, *, level: float = 0.95, target: str = "population") -> Any:
     """Return all slopes of all outcomes, one line each: a pandas DataFrame, or arrays without pandas.
 
     `estimate` with `lower` and `upper` is the unshrunk slope with its confidence interval, `shrunk`
@@ -61,7 +61,7 @@ def tidy(release: Release, *, level: float = 0.95, target: str = "population") -
 
 
 def write_table(
-    release: Release, path: str | Path, *, level: float = 0.95, target: str = "population"
+    release: ReleasedMoments, path: str | Path, *, level: float = 0.95, target: str = "population"
 ) -> Path:
     """Write the tidy table to a .tsv, .tsv.gz or .parquet file, a block of outcomes at a time.
 
@@ -75,7 +75,7 @@ def write_table(
     return target_file
 
 
-def table_blocks(release: Release, *, level: float, target: str) -> Iterator[Columns]:
+def table_blocks(release: ReleasedMoments, *, level: float, target: str) -> Iterator[Columns]:
     """Yield the tidy table in blocks of outcomes, all features of an outcome together."""
     check(level=level, kind="confidence", target=target)
     system = system_of(release)

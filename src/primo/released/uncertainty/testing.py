@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfc
 
-from primo.released.release import Release
+from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.confidence import infer
 from primo.released.uncertainty.fit import joint_p_values
 from primo.released.uncertainty.intervals import outcome_blocks
@@ -37,7 +37,7 @@ class SlopeTests:
     target: str
 
 
-def tests(release: Release, *, target: str = "population") -> SlopeTests:  # noqa: PT028
+def tests(release: ReleasedMoments, *, target: str = "population") -> SlopeTests:  # noqa: PT028
     """Test every slope, every outcome over all features, and every feature over all outcomes.
 
     Parameters

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.rows.sources.base import Ids, Rows
-from primo.rows.sources.tabular.arrow import library
 
 __all__ = ["Matched", "match", "too_few"]
 
@@ -47,8 +46,10 @@ def match(ids: Sequence[Ids], *, labels: Sequence[str], order: int = 0) -> Match
     Errors give no id and no count. Cost: a hash table of each store's ids; one to two
     seconds for a million people.
     """
-    compute = library("pyarrow.compute")
-    arrays = [library().array(np.asarray(part)) for part in ids]
+    import pyarrow
+    from pyarrow import compute
+
+    arrays = [pyarrow.array(np.asarray(part)) for part in ids]
     for array, label in zip(arrays, labels, strict=True):
         _refuse_unusable(array, label)
     base = arrays[order]
@@ -83,7 +84,8 @@ def too_few() -> InputError:
 
 def _refuse_unusable(array: Any, label: str) -> None:
     """Refuse ids that are empty or repeated; one message, which tells nothing of how many or which."""
-    compute = library("pyarrow.compute")
+    from pyarrow import compute
+
     empty = compute.any(compute.equal(compute.utf8_trim_whitespace(array), "")).as_py()
     if empty or compute.count_distinct(array).as_py() != len(array):
         raise InputError(

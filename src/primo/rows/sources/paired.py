@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.rows.sources.base import Block, Columns, Ids, Rows, Source
 from primo.rows.sources.row_owners import id_names_of, rows_per_person_of
-from primo.rows.sources.tabular.storage import TableColumns
+from primo.rows.sources.table_columns import TableColumns
 
 __all__ = [
     "Beside",

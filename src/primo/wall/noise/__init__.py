@@ -15,6 +15,7 @@ from primo.errors import InputError
 from primo.wall.noise.bits import CHUNK, RandomBits, integer
 from primo.wall.noise.opendp import add_opendp, check_opendp
 from primo.wall.noise.sampler import Scratch, sampler_for
+from primo.wall.noise.seed import random_bits
 
 __all__ = [
     "BACKENDS",
@@ -24,6 +25,7 @@ __all__ = [
     "add_noise",
     "check_backend",
     "discrete_gaussian",
+    "random_bits",
 ]
 
 BACKENDS = ("primo", "opendp")

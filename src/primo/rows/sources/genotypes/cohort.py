@@ -26,7 +26,7 @@ from primo.rows.sources.join import match, too_few
 from primo.rows.sources.paired import Beside, PairedSource, Unmatched
 from primo.rows.sources.row_owners import rows_per_person_of
 from primo.rows.sources.select import choose, refuse_overlap
-from primo.rows.sources.tabular.storage import TableColumns
+from primo.rows.sources.table_columns import TableColumns
 from primo.variants import Variants
 
 __all__ = ["Cohort", "frequencies_of_panel", "open_cohort", "open_feature_columns"]

@@ -14,8 +14,8 @@ import numpy as np
 
 from primo.errors import InputError
 from primo.rows.sources.genotypes.people import People
+from primo.rows.sources.table_columns import TableColumns
 from primo.rows.sources.tabular.arrow import existing_file
-from primo.rows.sources.tabular.storage import TableColumns
 from primo.rows.sources.tabular.tables import COLUMNAR, open_table
 from primo.rows.sources.tabular.text import (
     MISSING,

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError, PrivacyError
-from primo.rows.sources.arrays.zarr import open_vcf_zarr
 from primo.rows.sources.base import Columns
 from primo.rows.sources.genotypes.frequencies import (
     Frequencies,
@@ -26,6 +25,7 @@ from primo.rows.sources.genotypes.variant_lists import (
     select_variants,
 )
 from primo.rows.sources.genotypes.vcf import open_vcf
+from primo.rows.sources.genotypes.vcf_zarr import open_vcf_zarr
 from primo.variants import Variants
 
 __all__ = [

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from primo.rows.sources.base import Rows
 from primo.rows.sources.ordered import Piece
+from primo.rows.sources.table_columns import TableColumns
 from primo.rows.sources.tabular.arrow import library, to_floats
-from primo.rows.sources.tabular.storage import TableColumns
 
 __all__ = [
     "ColumnPortion",

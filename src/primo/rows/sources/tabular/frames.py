@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from primo.errors import InputError, NotNumericError
 from primo.rows.sources.base import Ids, Rows
 from primo.rows.sources.canonical import joined_ids
+from primo.rows.sources.table_columns import TableColumns, refuse_repeated, table_columns
 from primo.rows.sources.tabular.arrow import attempt, float_type, refuse_text, to_floats, to_ids
 from primo.rows.sources.tabular.index import index_labels, index_names
-from primo.rows.sources.tabular.storage import TableColumns, refuse_repeated, table_columns
 
 __all__ = ["ArrowFrame", "PandasFrame", "is_frame", "open_frame"]
 

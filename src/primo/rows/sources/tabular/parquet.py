@@ -20,6 +20,7 @@ from primo.errors import InputError
 from primo.rows.sources.base import Ids, Rows
 from primo.rows.sources.ordered import Piece, read_ordered
 from primo.rows.sources.spill import Scratch
+from primo.rows.sources.table_columns import TableColumns, refuse_repeated, table_columns
 from primo.rows.sources.tabular.arrow import (
     attempt,
     existing_file,
@@ -38,7 +39,6 @@ from primo.rows.sources.tabular.assembled import (
     piece_rows,
 )
 from primo.rows.sources.tabular.fast import compiled_for
-from primo.rows.sources.tabular.storage import TableColumns, refuse_repeated, table_columns
 from primo.rows.sources.unchanged import Unchanged, remember
 
 __all__ = ["GroupedFile", "open_feather", "open_parquet"]

@@ -12,9 +12,9 @@ from primo.rows.sources.base import Source
 from primo.rows.sources.join import match
 from primo.rows.sources.paired import PairedSource, SplitSource, Unmatched
 from primo.rows.sources.select import refuse_overlap
+from primo.rows.sources.table_columns import TableColumns
 from primo.rows.sources.tabular.frames import is_frame, open_frame
 from primo.rows.sources.tabular.parquet import open_feather, open_parquet
-from primo.rows.sources.tabular.storage import TableColumns
 from primo.rows.sources.tabular.text import open_text
 
 __all__ = ["COLUMNAR", "open_table", "table_source"]

@@ -26,6 +26,7 @@ from primo._util.threads import in_order
 from primo.errors import InputError, NotNumericError
 from primo.rows.sources.base import Ids, Rows
 from primo.rows.sources.ordered import Piece, read_ordered
+from primo.rows.sources.table_columns import TableColumns, refuse_repeated, table_columns
 from primo.rows.sources.tabular.arrow import attempt, existing_file, library, to_ids
 from primo.rows.sources.tabular.assembled import (
     ColumnPortion,
@@ -44,7 +45,6 @@ from primo.rows.sources.tabular.cells import (
     unquoted,
 )
 from primo.rows.sources.tabular.fast import LARGE, compiled_for
-from primo.rows.sources.tabular.storage import TableColumns, refuse_repeated, table_columns
 from primo.rows.sources.unchanged import Unchanged, remember
 
 __all__ = [

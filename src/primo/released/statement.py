@@ -1,0 +1,159 @@
+"""The privacy statement: what is protected, how strongly, and on what assumptions, in plain words."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from decimal import ROUND_CEILING, Decimal
+
+from primo.planning.plan import CovarianceOrigin
+from primo.privacy.bounds import Clip
+from primo.released.moments import ReleasedMoments
+
+__all__ = ["item", "statement"]
+
+
+def statement(release: ReleasedMoments) -> str:
+    """Say in plain words what is protected, how strongly, and on what assumptions."""
+    plan = release.plan
+    items = [
+        ("Protected", plan.protection.sentence),
+        ("Guarantee", _guarantee(release)),
+        ("Neighbours", "data sets that differ by replacing one row"),
+        ("Public", _public(release)),
+        ("Bounds", _bounds(release)),
+        ("Noise", _noise(release)),
+    ]
+    if plan.rows_per_person > 1:
+        items.append(
+            (
+                "Per person",
+                f"a person owns {plan.rows_per_person} rows; against replacing all of them at once "
+                f"the guarantee is {_pair(plan.person_epsilon, plan.budget.delta)}",
+            )
+        )
+    if plan.calibration != "exact":
+        items.append(
+            (
+                "Warning",
+                "noise scales as printed in the paper, which claims "
+                f"epsilon {plan.budget.epsilon:g}; the guarantee above is what they truly give",
+            )
+        )
+    if plan.budget.delta > 1 / plan.n:
+        items.append(
+            (
+                "Warning",
+                f"delta is above 1/n = {1 / plan.n:.3g}: a mechanism that publishes one whole row "
+                "in the clear now and then would satisfy it. Choose delta well below 1/n",
+            )
+        )
+    if plan.earlier_mu:
+        items.append(
+            (
+                "Together",
+                f"with the earlier releases of the same rows that this one extends: "
+                f"{_pair(plan.total_epsilon, plan.budget.delta)}-differential privacy, "
+                f"mu = {_up(plan.total_mu, 4)}",
+            )
+        )
+    status = "noise from a cryptographic generator; may be published"
+    if release.reproducible:
+        status = (
+            "reproducible: not for publication. The noise can be recomputed from random_state, "
+            "so there is no privacy at all against anyone who knows or guesses it"
+        )
+    items.append(("Status", status))
+    title = f"Privacy statement: {_count(plan.l, 'regression')} on {_count(plan.d, 'feature')}"
+    return "\n".join([f"{title}, one release", *(item(*entry) for entry in items)])
+
+
+def _guarantee(release: ReleasedMoments) -> str:
+    plan = release.plan
+    mu = f"mu = {_up(plan.mu, 4)}" + (" even if the sample were known" if plan.sampled else "")
+    return (
+        f"{_pair(plan.epsilon, plan.budget.delta)}-differential privacy for all outcomes "
+        f"together ({mu} of Gaussian DP). Whoever sees the release, whatever else they know, can "
+        "hardly tell whether any one row was replaced by another"
+    )
+
+
+def _public(release: ReleasedMoments) -> str:
+    plan = release.plan
+    public = [f"the number of rows ({plan.n})", "the names of the columns", "the bounds"]
+    if not plan.protection.features_private:
+        public.append("all features")
+    if not plan.protection.outcomes_private:
+        public.append("all outcomes")
+    if plan.covariance_origin is CovarianceOrigin.REFERENCE:
+        public.append("the covariance, from a reference panel")
+    return ", ".join(public)
+
+
+def _bounds(release: ReleasedMoments) -> str:
+    plan = release.plan
+    text = f"features {_bound(plan.features)}; outcomes {_bound(plan.outcomes)}"
+    if plan.missing == "centre":
+        text += "; missing values count as the public centre of their column"
+    return text
+
+
+def _noise(release: ReleasedMoments) -> str:
+    plan = release.plan
+    covariance = {
+        CovarianceOrigin.ROWS: _sigma(plan.covariance_sigma),
+        CovarianceOrigin.REFERENCE: "of the reference panel (public)",
+        CovarianceOrigin.EARLIER: f"{_sigma(plan.covariance_sigma)}, of the earlier release",
+        CovarianceOrigin.ROW_SPACE: "exact (public)",
+    }[plan.covariance_origin]
+    if plan.sampled:
+        covariance += f", from {plan.sampled} rows drawn in secret"
+    projected = ", then projected" if plan.association == "projection" else ""
+    return (
+        f"discrete Gaussian ({release.backend}), in scaled units: covariance {covariance}; "
+        f"association {_sigma(plan.association_sigma)}{projected}; outcome moments "
+        f"({'full' if plan.full_outcome_moments else 'diagonal'}) {_sigma(plan.outcome_sigma)}; "
+        f"split ratio {plan.split:.3g}"
+    )
+
+
+def _up(value: float, digits: int) -> str:
+    """Write a privacy loss with so many digits, rounded up: a statement never flatters."""
+    exact = Decimal(value)
+    places = exact.adjusted() - digits + 1
+    rounded = exact.quantize(Decimal(1).scaleb(places), rounding=ROUND_CEILING)
+    # What was asked for in few digits is not spoiled by the float behind it: 1e-06 stays 1e-06.
+    shortest = Decimal(repr(value))
+    if len(shortest.as_tuple().digits) <= digits:
+        rounded = shortest
+    return f"{float(rounded):.{digits}g}"
+
+
+def _pair(epsilon: float, delta: float) -> str:
+    return f"(epsilon = {_up(epsilon, 5)}, delta = {_up(delta, 3)})"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'s' * (number > 1)}"
+
+
+def item(name: str, text: str) -> str:
+    """Return one entry of a statement: its name, and its text wrapped beside it."""
+    return textwrap.fill(
+        text, width=98, initial_indent=f"  {name:<11} ", subsequent_indent=" " * 14
+    )
+
+
+def _bound(clip: Clip) -> str:
+    if clip.box and math.isclose(clip.norm, math.sqrt(clip.width)):
+        return "a range per column"
+    scaled = clip.box or not clip.is_plain
+    return (
+        ("a range per column and " if clip.box else "")
+        + f"row norm {clip.norm:.4g}"
+        + (" in scaled units" if scaled else "")
+    )
+
+
+def _sigma(sigma: float) -> str:
+    return f"sigma {sigma:.4g}" if sigma else "exact (public)"

@@ -1,0 +1,32 @@
+"""Random bits from what a user gives as a seed: fresh ones without, known ones with a warning."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from primo.errors import InputError, ReproducibleNoiseWarning
+from primo.wall.noise.bits import RandomBits
+
+__all__ = ["random_bits"]
+
+
+def random_bits(random_state: Any) -> RandomBits:
+    """Return fresh bits, or known ones, with a warning, where a seed is given."""
+    if random_state is None:
+        return RandomBits.fresh()
+    if isinstance(random_state, np.random.RandomState):
+        random_state = int(random_state.randint(2**31))
+    if not isinstance(random_state, int | np.integer) or isinstance(random_state, bool):
+        raise InputError(
+            f"random_state={random_state!r} must be an integer, a numpy RandomState or None"
+        )
+    warnings.warn(
+        "random_state makes the noise reproducible: the release is not private against anyone who "
+        "knows or guesses it, and is marked as not for publication. Leave it out for real data",
+        ReproducibleNoiseWarning,
+        stacklevel=3,
+    )
+    return RandomBits.seeded(int(random_state))
