@@ -40,11 +40,11 @@ test: install ## the quick tests (a few minutes on two cores)
 
 # Results of linear algebra differ between machines in their last digits, and numba is optional: what touches
 # arithmetic is run again with the kernels of processors without AVX-512, and without compiled loops.
-ARITHMETIC := tests/estimate tests/uncertainty tests/mechanisms tests/planning tests/privacy tests/noise \
-	tests/bundle/test_bundle.py tests/report/test_page.py tests/audit/test_game.py tests/attacks \
-	tests/baselines/test_least_squares.py tests/baselines/test_noise.py tests/baselines/test_interface.py \
-	tests/test_estimators.py tests/test_variants.py tests/test_kernels.py tests/test_signs.py tests/test_moments.py \
-	tests/test_quantise.py tests/test_grid.py tests/test_off_centre.py tests/test_prediction.py tests/sources/test_compiled.py
+ARITHMETIC := tests/released tests/wall tests/forecast tests/privacy tests/rows/test_kernels.py \
+	tests/rows/test_genotype_products.py tests/rows/test_moments.py tests/rows/test_quantise.py \
+	tests/rows/sources/test_compiled.py tests/workflow/test_variants.py tests/workflow/test_predict.py \
+	tests/test_regressor.py tests/report/test_page.py tests/audit/test_game.py tests/attacks \
+	tests/baselines/test_least_squares.py tests/baselines/test_noise.py tests/baselines/test_interface.py
 
 test-arithmetic: install ## the tests of arithmetic with AVX2 kernels and without numba's compiled loops
 	NUMBA_DISABLE_JIT=1 OPENBLAS_CORETYPE=Haswell $(PYTEST) -n 2 -m "not statistical" $(ARITHMETIC)

@@ -110,7 +110,7 @@ CALIBRATED = (
     Mutant(
         "the statement rounds down",
         (Patch("released/release.py", "rounding=ROUND_CEILING", 'rounding="ROUND_FLOOR"'),),
-        ("tests/test_variants.py::test_statements_round_up",),
+        ("tests/workflow/test_variants.py::test_statements_round_up",),
     ),
 )
 
@@ -231,6 +231,6 @@ CHARGED = (
                 "score_public_rows: bool = True,",
             ),
         ),
-        ("tests/test_estimators.py::test_score_is_refused_unless_the_rows_are_declared_public",),
+        ("tests/test_regressor.py::test_score_is_refused_unless_the_rows_are_declared_public",),
     ),
 )

@@ -4,10 +4,10 @@ from benchmarks.mutants.model import Mutant, Patch
 
 __all__ = ["FILES", "GUARANTEE"]
 
-_OURS = "tests/test_ownership.py"
+_OURS = "tests/_util/test_ownership.py"
 _LEDGER = "tests/ledger/test_ownership.py"
 _EXTEND = "tests/cli/test_extend.py"
-_LOADED = "tests/test_guarantee.py"
+_LOADED = "tests/planning/test_guarantee.py"
 
 # Files and folders that are not ours.
 FILES = (

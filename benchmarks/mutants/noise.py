@@ -4,13 +4,13 @@ from benchmarks.mutants.model import Mutant, Patch
 
 __all__ = ["NOISE", "REUSE"]
 
-_WORST = "tests/mechanisms/test_replay.py::test_worst_neighbours_are_mu_apart_and_no_more"
-_CALLS = "tests/mechanisms/test_replay.py::test_the_calls_do_not_depend_on_the_rows"
+_WORST = "tests/wall/test_replay.py::test_worst_neighbours_are_mu_apart_and_no_more"
+_CALLS = "tests/wall/test_replay.py::test_the_calls_do_not_depend_on_the_rows"
 _REPLAY = "tests/audit_replay/test_neighbours.py"
 _SEARCH = f"{_REPLAY}::test_a_search_finds_neighbours_mu_apart_and_none_further"
 _AROUND = f"{_REPLAY}::test_nothing_private_goes_around_the_noise"
-_GAUSS = "tests/mechanisms/test_gauss.py"
-_LAW = "tests/noise/test_sampler.py::TestLaw"
+_GAUSS = "tests/wall/test_mechanism.py"
+_LAW = "tests/wall/noise/test_sampler.py::TestLaw"
 _SCALES = f"{_GAUSS}::test_noise_scales_are_those_of_the_plan[full]"
 
 # Which numbers get noise, and how much.
@@ -140,12 +140,12 @@ REUSE = (
     Mutant(
         "covariance and association share one stream",
         (Patch("wall/noise/bits.py", "% (chunk, len(text), text)", '% (chunk, 0, b"")'),),
-        ("tests/noise/test_api.py::TestRandomBits::test_seeds_labels_and_chunks_differ",),
+        ("tests/wall/noise/test_api.py::TestRandomBits::test_seeds_labels_and_chunks_differ",),
     ),
     Mutant(
         "every chunk of a block has the same noise",
         (Patch("wall/noise/bits.py", "% (chunk, len(text), text)", "% (0, len(text), text)"),),
-        ("tests/noise/test_api.py::TestRandomBits::test_seeds_labels_and_chunks_differ",),
+        ("tests/wall/noise/test_api.py::TestRandomBits::test_seeds_labels_and_chunks_differ",),
     ),
     Mutant(
         "a sample of any size is drawn from one stream",
@@ -161,7 +161,7 @@ REUSE = (
                 "        stream = self.stream(label, 0)\n        chunks = itertools.count()",
             ),
         ),
-        ("tests/noise/test_streams.py::test_a_sample_takes_a_stream_for_every_32768_rows",),
+        ("tests/wall/noise/test_streams.py::test_a_sample_takes_a_stream_for_every_32768_rows",),
     ),
     Mutant(
         "a fork repeats the noise of its parent",
@@ -170,12 +170,14 @@ REUSE = (
                 "wall/noise/bits.py", "not self.reproducible and os.getpid() != self._pid", "False"
             ),
         ),
-        ("tests/noise/test_api.py::TestRandomBits::test_fresh_key_refuses_to_work_after_a_fork",),
+        (
+            "tests/wall/noise/test_api.py::TestRandomBits::test_fresh_key_refuses_to_work_after_a_fork",
+        ),
     ),
     Mutant(
         "the key of sealed noise is not bound to what is released",
         (Patch("wall/noise/bits.py", 'b"noise:" + digest', 'b"noise:"'),),
-        ("tests/noise/test_sealed.py::test_another_secret_or_release_gives_other_noise",),
+        ("tests/wall/noise/test_sealed.py::test_another_secret_or_release_gives_other_noise",),
     ),
     Mutant(
         "sealed noise is bound to something that does not know the moments",
@@ -186,7 +188,7 @@ REUSE = (
                 'bits.bound(b"release")',
             ),
         ),
-        ("tests/test_staging.py::test_same_rows_same_noise_and_other_rows_other_noise",),
+        ("tests/workflow/test_resume.py::test_same_rows_same_noise_and_other_rows_other_noise",),
     ),
     Mutant(
         "a resumed release draws new noise",
@@ -197,7 +199,7 @@ REUSE = (
                 "return RandomBits.fresh() if secret else RandomBits.sealed(secret, commit",
             ),
         ),
-        ("tests/test_staging.py::test_same_rows_same_noise_and_other_rows_other_noise",),
+        ("tests/workflow/test_resume.py::test_same_rows_same_noise_and_other_rows_other_noise",),
     ),
     Mutant(
         "a charge that is resumed draws for other rows",
@@ -208,11 +210,11 @@ REUSE = (
                 "same = True",
             ),
         ),
-        ("tests/test_staging.py::test_one_charge_draws_for_one_set_of_rows_only",),
+        ("tests/workflow/test_resume.py::test_one_charge_draws_for_one_set_of_rows_only",),
     ),
     Mutant(
         "a seed does not mark the release",
         (Patch("wall/mechanism.py", "reproducible=bits.reproducible", "reproducible=False"),),
-        ("tests/test_estimators.py::test_a_seeded_release_says_that_it_is_not_for_publication",),
+        ("tests/test_regressor.py::test_a_seeded_release_says_that_it_is_not_for_publication",),
     ),
 )

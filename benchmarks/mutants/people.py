@@ -4,7 +4,7 @@ from benchmarks.mutants.model import Mutant, Patch
 
 __all__ = ["PEOPLE"]
 
-_PEOPLE = "tests/test_people.py"
+_PEOPLE = "tests/rows/test_people.py"
 _NAMING = "tests/ledger/test_naming.py"
 _DRY = "tests/cli/test_dry_run.py"
 

@@ -4,12 +4,12 @@ from benchmarks.mutants.model import Mutant, Patch
 
 __all__ = ["CLIPPING", "SENSITIVITY"]
 
-_WORST = "tests/mechanisms/test_replay.py::test_worst_neighbours_are_mu_apart_and_no_more"
-_RANDOM = "tests/mechanisms/test_replay.py::test_random_neighbours_are_never_further_apart"
+_WORST = "tests/wall/test_replay.py::test_worst_neighbours_are_mu_apart_and_no_more"
+_RANDOM = "tests/wall/test_replay.py::test_random_neighbours_are_never_further_apart"
 _REPLAY = "tests/audit_replay/test_neighbours.py"
 _SEARCH = f"{_REPLAY}::test_a_search_finds_neighbours_mu_apart_and_none_further"
 _AROUND = f"{_REPLAY}::test_nothing_private_goes_around_the_noise"
-_ALONE = "tests/test_rows_alone.py"
+_ALONE = "tests/rows/test_rows_alone.py"
 _SAMPLING = "tests/privacy/test_subsampling.py"
 
 # The sensitivity.
@@ -98,7 +98,7 @@ CLIPPING = (
     Mutant(
         "ranges are not cut",
         (Patch("rows/quantise.py", "np.clip(z, -self._edge, self._edge, out=z)", "pass"),),
-        ("tests/test_quantise.py::test_a_range_centres_scales_and_cuts",),
+        ("tests/rows/test_quantise.py::test_a_range_centres_scales_and_cuts",),
     ),
     Mutant(
         "shortened rows are rounded to nearest and not checked in integers",
@@ -108,7 +108,7 @@ CLIPPING = (
             ),
             Patch("rows/quantise.py", "~(_lengths(rows) <= limit))", "_lengths(rows) < 0)"),
         ),
-        ("tests/test_quantise.py::test_shortened_rows_are_in_the_ball_to_the_last_integer",),
+        ("tests/rows/test_quantise.py::test_shortened_rows_are_in_the_ball_to_the_last_integer",),
     ),
     Mutant(
         "rows are rounded away from zero",
@@ -119,7 +119,7 @@ CLIPPING = (
                 "        np.copysign(np.ceil(np.abs(z)), z, out=z)\n",
             ),
         ),
-        ("tests/test_quantise.py::test_rounding_is_toward_zero",),
+        ("tests/rows/test_quantise.py::test_rounding_is_toward_zero",),
     ),
     Mutant(
         "a compiled kernel vouches for rows of any length",
@@ -129,7 +129,7 @@ CLIPPING = (
             ),
             Patch("rows/kernels.py", "return length if sizes < reach else np.inf", "return 0.0"),
         ),
-        ("tests/test_kernels.py::test_types_and_layouts[bounds0-float64]",),
+        ("tests/rows/test_kernels.py::test_types_and_layouts[bounds0-float64]",),
         needs="numba",
         slow=True,  # it is compiled anew
     ),
@@ -165,7 +165,7 @@ CLIPPING = (
                 "np.asarray(table).astype(np.float64)",
             ),
         ),
-        ("tests/test_cells_alone.py::test_a_string_in_a_list_does_not_move_other_people",),
+        ("tests/rows/test_cells_alone.py::test_a_string_in_a_list_does_not_move_other_people",),
     ),
     Mutant(
         "the first chunk of a Dask array decides on the type of others",
@@ -177,7 +177,7 @@ CLIPPING = (
             ),
         ),
         (
-            "tests/sources/test_dask.py::test_the_type_of_one_chunk_does_not_round_the_rows_of_another",
+            "tests/rows/sources/test_dask.py::test_the_type_of_one_chunk_does_not_round_the_rows_of_another",
         ),
         needs="dask",
     ),
@@ -193,7 +193,9 @@ CLIPPING = (
                 "ignore_empty_lines=True",
             ),
         ),
-        ("tests/sources/test_blank_lines.py::test_a_blank_line_of_one_column_is_a_missing_cell",),
+        (
+            "tests/rows/sources/test_blank_lines.py::test_a_blank_line_of_one_column_is_a_missing_cell",
+        ),
     ),
     Mutant(
         "tables with skipped lines are paired by order",
@@ -205,13 +207,13 @@ CLIPPING = (
             ),
         ),
         (
-            "tests/sources/test_blank_lines.py::test_skipped_lines_and_the_same_order_do_not_go_together",
+            "tests/rows/sources/test_blank_lines.py::test_skipped_lines_and_the_same_order_do_not_go_together",
         ),
     ),
     Mutant(
         "sums in float32 are taken for exact beyond its integers",
         (Patch("rows/genotype_products.py", "_EXACT = 2**24", "_EXACT = 2**26"),),
-        ("tests/test_signs.py::test_sums_end_at_the_integers_of_float32",),
+        ("tests/rows/test_genotype_products.py::test_sums_end_at_the_integers_of_float32",),
         needs="numba",
     ),
     Mutant(
@@ -239,7 +241,7 @@ CLIPPING = (
     Mutant(
         "bounds read off a private block are accepted",
         (Patch("planning/make.py", "if private and bounds.from_data:", "if False:"),),
-        ("tests/test_estimators.py::test_bounds_read_off_a_private_block_are_refused",),
+        ("tests/test_regressor.py::test_bounds_read_off_a_private_block_are_refused",),
     ),
     Mutant(
         "missing bounds are read off private rows",

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from primo.rows.sources.tabular import parquet, storage, text
+from primo.rows.sources import table_columns
+from primo.rows.sources.tabular import parquet, text
 
 COST = "--epsilon 2 --delta 1e-6"
 
@@ -129,7 +130,9 @@ def test_what_names_people_is_checked_before_anything_is_opened(here, primo, mon
     primo("ledger init books.ledger --epsilon 6 --delta 1e-6 --person-column IID")
     cost = f"--bounds both.toml {COST} --ledger books.ledger"
     primo(f"fit {data} --id-column IID {cost} --out first")
-    monkeypatch.setattr(storage.TableColumns, "ids", lambda self: pytest.fail("ids were read"))
+    monkeypatch.setattr(
+        table_columns.TableColumns, "ids", lambda self: pytest.fail("ids were read")
+    )
     for dry in ("--dry-run", "--out second"):
         _, err = primo(f"fit {data} --id-column hiv {cost} {dry}", code=2)
         assert "names people by 'IID' (its steward pinned that)" in err

@@ -11,7 +11,7 @@ there the covariance is diag(S²), the association VᵀG, and because V has orth
 N(0, σ²) on every entry of G is noise N(0, σ²) on every entry of VᵀG. The noise outside the row
 space, (d − r)·l entries of it, is dropped for nothing (mathematics.md section 11, last item).
 
-The same object, for Y in place of X, is what GaussProj_Y works with (`mechanisms.projection`).
+The same object, for Y in place of X, is what GaussProj_Y works with (`projection`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """λ-ReuseCov, the paper's Algorithm 3 as printed, and its rules for λ.
 
 For the reader who follows the paper line by line; the library itself takes solver ``"fast"``. The
-noise of lines 1 and 4 and the projection of lines 5 and 6 happen before the release (`mechanisms`),
+noise of lines 1 and 4 and the projection of lines 5 and 6 happen before the release (`wall`),
 so what is left here is line 2 (the ridge), line 3 (QR) and lines 7 to 10 (one back substitution for
 each outcome). Moments and λ are sums over rows, as everywhere in primo; the paper's averages are
 made, and undone, inside `reuse_cov`.
