@@ -109,7 +109,7 @@ CALIBRATED = (
     ),
     Mutant(
         "the statement rounds down",
-        (Patch("released/release.py", "rounding=ROUND_CEILING", 'rounding="ROUND_FLOOR"'),),
+        (Patch("released/statement.py", "rounding=ROUND_CEILING", 'rounding="ROUND_FLOOR"'),),
         ("tests/workflow/test_variants.py::test_statements_round_up",),
     ),
 )

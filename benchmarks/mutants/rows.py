@@ -231,9 +231,9 @@ CLIPPING = (
         "outcomes are clipped to a longer norm than is paid for",
         (
             Patch(
-                "planning/plan.py",
-                "radius_squared=self.grid.outcome_radius_squared",
-                "radius_squared=2 * self.grid.outcome_radius_squared",
+                "rows/quantise.py",
+                "radius_squared=plan.grid.outcome_radius_squared",
+                "radius_squared=2 * plan.grid.outcome_radius_squared",
             ),
         ),
         (f"{_RANDOM}[outcomes-full-rows]",),
