@@ -23,7 +23,7 @@ def release(
     bits: RandomBits,
     covariance: NDArray[np.float64] | None = None,
     backend: str = "primo",
-    workers: int = 1,
+    threads: int = 1,
 ) -> Release:
     """Add noise to every private block and return what may be published.
 
@@ -58,7 +58,7 @@ def release(
             bits=bits,
             label=label,
             backend=backend,
-            workers=workers,
+            threads=threads,
         )
 
     def noisy_symmetric(values: NDArray[np.int64], variance_bits: int, label: str) -> None:
