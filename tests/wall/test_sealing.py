@@ -67,7 +67,7 @@ def test_every_field_of_the_plan_matters(moments):
         "outcomes": dataclasses.replace(plan.outcomes, centre=np.array([0.0, 5e-324])),
         "grid": dataclasses.replace(plan.grid, association_variance_bits=99),
         "budget": dataclasses.replace(plan.budget, delta=2e-6),
-        "covariance_rows": 10,
+        "sampled": 10,
         "protection": type(plan.protection).FEATURES,
         "missing": "centre",
     }

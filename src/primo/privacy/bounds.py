@@ -63,7 +63,7 @@ class Clip:
         return not self.centre.any() and bool((self.scale == 1.0).all())
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, init=False)
 class Bounds:
     """Public limits for the rows of one block (features or outcomes).
 
@@ -77,7 +77,8 @@ class Bounds:
         moved to its end. The range also centres and scales: scaled units are
         (value - middle) / half-width, so columns in different units share the budget fairly.
     centre, scale
-        Public centre and scale of each column instead of a range; they need a `norm`.
+        Public centre and scale of each column instead of a range; they need a `norm`. `center` is
+        another spelling.
 
     Notes
     -----
@@ -93,7 +94,37 @@ class Bounds:
     scale: ArrayLike | None = None
     from_data: bool = field(default=False, repr=False)  # set by `from_public` only
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        norm: float | None = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        centre: ArrayLike | None = None,
+        scale: ArrayLike | None = None,
+        from_data: bool = False,
+        center: ArrayLike | None = None,
+    ) -> None:
+        if centre is not None and center is not None:
+            raise BoundsError("centre and center are the same; give one of them")
+        given = {
+            "norm": norm,
+            "lower": lower,
+            "upper": upper,
+            "centre": center if centre is None else centre,
+            "scale": scale,
+            "from_data": from_data,
+        }
+        for name, value in given.items():
+            object.__setattr__(self, name, value)  # the value is frozen from here on
+        self._check()
+
+    @property
+    def center(self) -> ArrayLike | None:
+        """Another spelling of `centre`."""
+        return self.centre
+
+    def _check(self) -> None:
         """Refuse contradictory or meaningless bounds before any data is near."""
         if (self.lower is None) != (self.upper is None):
             raise BoundsError("a range needs both ends: give lower= and upper=")

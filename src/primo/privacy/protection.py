@@ -6,7 +6,10 @@ from enum import StrEnum
 
 from primo.errors import InputError
 
-__all__ = ["Protection"]
+__all__ = ["PROTECTION_SPELLINGS", "Protection"]
+
+#: What else a protection is called, in the literature and by habit.
+PROTECTION_SPELLINGS = {"full": "both", "feature": "features", "label": "outcomes"}
 
 
 class Protection(StrEnum):
@@ -21,9 +24,12 @@ class Protection(StrEnum):
 
     @classmethod
     def parse(cls, value: str) -> Protection:
-        """Return the protection called `value`, or an error that lists the choices."""
+        """Return the protection called `value`, or an error that lists the choices.
+
+        "full", "feature" and "label" are other spellings of "both", "features" and "outcomes".
+        """
         try:
-            return cls(value)
+            return cls(PROTECTION_SPELLINGS.get(value, value) if isinstance(value, str) else value)
         except ValueError:
             choices = ", ".join(repr(str(member)) for member in cls)
             raise InputError(f"protection={value!r} is unknown; choose one of {choices}") from None
