@@ -6,7 +6,6 @@ import pytest
 
 from primo.errors import InputError
 from primo.forecast.theory import (
-    associations_for,
     feature_projection_bound,
     gauss_bound,
     lower_bound,
@@ -14,6 +13,7 @@ from primo.forecast.theory import (
     outcome_projection_bound,
     regime,
 )
+from primo.planning.settings import associations_for
 from primo.privacy.protection import Protection
 
 NORMS = {"feature_norm": 2.0, "outcome_bound": 0.5, "coefficient_norm": 3.0}
