@@ -170,7 +170,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(
-        self, X: Any, y: Any = None, *, account: Account | None = None, client: Any = None
+        self, X: Any, y: Any = None, *, account: Account | None = None, workers: Any = None
     ) -> Self:
         """Spend the budget once and fit all outcomes.
 
@@ -185,9 +185,9 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         account : primo.Account, optional
             A ledger that is charged before a row is read, or the fit is refused:
             ``primo.Account(ledger=primo.open_ledger("cohort.ledger"), purpose="...")``.
-        client : optional
-            A `dask.distributed` client, the address of a scheduler, or a number of local worker
-            processes. The result does not depend on it.
+        workers : optional
+            Who reads the rows: a number of local worker processes, the address of a Dask scheduler, or
+            a `dask.distributed` client. The result does not depend on it.
         """
         # Everything that can be refused is refused before a row is read and budget spent.
         estimation = Estimation(**{f.name: getattr(self, f.name) for f in fields(Estimation)})
@@ -197,7 +197,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         engine = Engine(
             backend=self.backend,
             threads=thread_count(self.n_jobs),
-            client=client,
+            workers=workers,
             show_progress=self.verbose,
         )
         check_backend(self.backend, seeded=self.random_state is not None)

@@ -45,26 +45,26 @@ _TRIES = 2
 
 
 @contextmanager
-def open_client(client: Any) -> Iterator[Any]:
+def open_client(workers: Any) -> Iterator[Any]:
     """Give a client of `dask.distributed`, and close whatever was opened for it.
 
     Parameters
     ----------
-    client
+    workers
         A `distributed.Client`, which stays open; the address of a scheduler ("tcp://host:8786",
         "tls://..."); or a number of worker processes to start on this machine. Those talk to each
         other under temporary TLS keys: other users of the machine cannot join.
     """
     distributed = _distributed()
-    if isinstance(client, distributed.Client):
-        yield client
-    elif isinstance(client, str):
-        with _connect(distributed, client) as opened:
+    if isinstance(workers, distributed.Client):
+        yield workers
+    elif isinstance(workers, str):
+        with _connect(distributed, workers) as opened:
             yield opened
-    elif isinstance(client, int) and client >= 1 and not isinstance(client, bool):
+    elif isinstance(workers, int) and workers >= 1 and not isinstance(workers, bool):
         with (
             distributed.LocalCluster(
-                n_workers=client,
+                n_workers=workers,
                 threads_per_worker=1,
                 host="127.0.0.1",
                 scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
@@ -75,7 +75,7 @@ def open_client(client: Any) -> Iterator[Any]:
             yield opened
     else:
         raise InputError(
-            f"client={client!r} must be a distributed.Client, the address of a scheduler, or a "
+            f"workers={workers!r} must be a distributed.Client, the address of a scheduler, or a "
             "number of local workers"
         )
 

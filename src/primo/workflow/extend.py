@@ -32,7 +32,7 @@ def extend(
     verbose: bool = False,
     random_state: Any = None,
     account: Account | None = None,
-    client: Any = None,
+    workers: Any = None,
 ) -> Release:
     """Release outcomes that arrived later for the same rows, using the stored covariance again.
 
@@ -56,7 +56,7 @@ def extend(
         Public bounds of the new outcomes, as for `PrimoRegressor`.
     rows_per_person
         How many rows one person may own; at least as many as in the earlier release.
-    backend, n_jobs, verbose, random_state, account, client
+    backend, n_jobs, verbose, random_state, account, workers
         As for `PrimoRegressor` and its `fit`.
 
     Returns
@@ -87,7 +87,7 @@ def extend(
         prepared,
         bits=random_bits(random_state),
         engine=Engine(
-            backend=backend, threads=thread_count(n_jobs), client=client, show_progress=verbose
+            backend=backend, threads=thread_count(n_jobs), workers=workers, show_progress=verbose
         ),
         account=account,
     )

@@ -56,7 +56,7 @@ class Engine:
 
     backend: str = "primo"
     threads: int | None = None  # on this machine
-    client: Any = None  # of dask.distributed, its scheduler's address, or a number of local workers
+    workers: Any = None  # number of local processes, address of a scheduler, or a Dask client
     show_progress: bool = False
 
 
@@ -176,7 +176,7 @@ def release_rows(
             check_known(prepared.bundle, account.ledger)
     release_id = release_id or new_release_id()
     # A cluster that cannot be reached is found out before anything is charged.
-    with nullcontext() if engine.client is None else _client(engine.client) as client:
+    with nullcontext() if engine.workers is None else _client(engine.workers) as client:
         if account is not None:
             account.pay(source, prepared.plan, release_id, again=bits.unbound)
         else:
@@ -223,10 +223,10 @@ def _rows_per_person(source: Source, declared: Any) -> int:
     return max(int(declared), rows_per_person_of(source))
 
 
-def _client(client: Any) -> AbstractContextManager[Any]:
+def _client(workers: Any) -> AbstractContextManager[Any]:
     from primo.rows.cluster import open_client
 
-    return open_client(client)
+    return open_client(workers)
 
 
 def _bounds(value: Any, block: str, source: Source, private: bool) -> Bounds | None:
