@@ -26,7 +26,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.privacy.budget import is_number
 from primo.privacy.protection import Protection
 
@@ -160,12 +160,19 @@ def associations_for(protection: Protection) -> tuple[str, ...]:
 def check_association(association: str, protection: Protection) -> None:
     """Refuse a mechanism that does not serve a protection."""
     if association not in ("gauss", "projection"):
-        raise InputError(f'association={association!r} is unknown; choose "gauss" or "projection"')
+        raise InputError(
+            Argument("association", association),
+            " is unknown",
+            remedy='choose "gauss" or "projection"',
+        )
     if association not in associations_for(protection):
         choices = " or ".join(f'"{a}"' for a in associations_for(protection))
         raise InputError(
-            f"association={association!r} does not serve protection={str(protection)!r}: "
-            f"projecting needs the other block to be public; choose {choices}"
+            Argument("association", association),
+            " does not serve ",
+            Argument("protection", str(protection)),
+            ": projecting needs the other block to be public",
+            remedy=f"choose {choices}",
         )
 
 
@@ -263,4 +270,4 @@ def _side(value: float, limit: float) -> str:
 def _check(**values: float) -> None:
     for name, value in values.items():
         if not is_number(value) or not math.isfinite(value) or value <= 0:
-            raise InputError(f"{name}={value!r} must be a positive, finite number")
+            raise InputError(Argument(name, value), " must be a positive, finite number")

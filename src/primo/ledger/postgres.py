@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from primo.errors import InputError, LedgerError, PrimoError
+from primo.errors import Advice, Argument, InputError, LedgerError, Message, PrimoError
 from primo.ledger.chain import Row
 from primo.ledger.store import PATIENCE, Writer
 
@@ -137,7 +137,9 @@ class PostgresStore:
         try:
             self._patiently(attempt, expected=(missing,))
         except missing:
-            raise InputError(f"role={role!r} does not exist; CREATE ROLE it first") from None
+            raise InputError(
+                Argument("role", role), " does not exist", remedy="CREATE ROLE it first"
+            ) from None
 
     def _patiently(
         self,
@@ -157,8 +159,13 @@ class PostgresStore:
                 raise
             except driver.errors.UndefinedTable:
                 raise InputError(
-                    f"there is no ledger at {self.where}, or this role may not see it; make one with "
-                    "create_ledger (primo ledger init), or ask the steward for grant_reader"
+                    f"there is no ledger at {self.where}, or this role may not see it",
+                    remedy=Message.of(
+                        "make one with ",
+                        Advice("create_ledger", "create_ledger (primo ledger init)"),
+                        ", or ask the steward for ",
+                        Advice("grant_reader", "grant_reader"),
+                    ),
                 ) from None
             except driver.Error as error:
                 if not _may_pass(error) or time.monotonic() + pause > until:

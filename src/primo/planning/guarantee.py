@@ -88,7 +88,9 @@ def _check_words(plan: Plan) -> None:
             reference_covariance=plan.covariance_origin is CovarianceOrigin.REFERENCE,
         )
     except InputError as error:
-        raise PrivacyError(f"the plan is not one that primo makes: {error}") from None
+        raise PrivacyError(
+            "the plan is not one that primo makes: ", error.message, remedy=error.remedy
+        ) from None
 
 
 def _check_origin(plan: Plan) -> None:

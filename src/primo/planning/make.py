@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 
-from primo.errors import BoundsError, InputError, WeakGuaranteeWarning
+from primo.errors import Argument, BoundsError, InputError, Message, WeakGuaranteeWarning
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.privacy.bounds import Bounds, missing_bounds
 from primo.privacy.budget import Budget, is_number, is_whole
@@ -86,12 +86,15 @@ def make_plan(
     budget = Budget(epsilon=epsilon, delta=delta)
     for name, value in (("n", n), ("d", d), ("l", l)):
         if not is_whole(value) or value < 1:
-            raise InputError(f"{name}={value!r} must be a whole number, at least 1")
+            raise InputError(Argument(name, value), " must be a whole number, at least 1")
     if budget.delta > 1 / n and n > 1:
         warnings.warn(
-            f"delta={budget.delta:g} is above 1/n={1 / n:.3g}: a mechanism that publishes one person's "
-            "row in the clear could satisfy it. Choose delta below 1/n, for example 1/n**2",
-            WeakGuaranteeWarning,
+            WeakGuaranteeWarning(
+                Argument("delta", budget.delta),
+                f" is above 1/n = {1 / n:.3g}: a mechanism that publishes one person's row in the clear "
+                "could satisfy it",
+                remedy="Choose delta below 1/n, for example 1/n**2",
+            ),
             stacklevel=3,
         )
     check_choices(
@@ -106,7 +109,8 @@ def make_plan(
     )
     if sampled is not None and not (is_whole(sampled) and 1 <= sampled <= n):
         raise InputError(
-            f"covariance_rows={sampled!r} must be a whole number between 1 and the {n} rows"
+            Argument("covariance_rows", sampled),
+            f" must be a whole number between 1 and the {n} rows",
         )
     features = _public(feature_bounds, "features", private=protection.features_private)
     outcomes = _public(outcome_bounds, "outcomes", private=protection.outcomes_private)
@@ -116,11 +120,13 @@ def make_plan(
     elif not protection.features_private and d + bool(intercept) > n:
         origin = CovarianceOrigin.ROW_SPACE
         if n < 2:
-            raise InputError(f"n={n}: a single row of public features leaves nothing to fit")
+            raise InputError("a single row of public features leaves nothing to fit")
         if association == "projection":
             raise InputError(
-                f'association="projection" is for d ≤ n; with d={d} features and n={n} rows the row '
-                'space already drops the noise outside: use association="gauss"'
+                Argument("association", "projection"),
+                " is for no more features than rows; with "
+                f"{d} features and {n} rows the row space already drops the noise outside",
+                remedy=Message.of("use ", Argument("association", "gauss")),
             )
     full = _full(outcome_moments, l)
     margin = margin_of(d + bool(intercept), l, full)
@@ -171,12 +177,14 @@ def extension_plan(
     budget = Budget(epsilon=epsilon, delta=delta)
     if earlier.calibration != "exact":
         raise InputError(
-            f'a release with calibration="{earlier.calibration}" is for reproducing figures and '
-            'is not extended; make it with calibration="exact"'
+            "a release with ",
+            Argument("calibration", earlier.calibration),
+            " is for reproducing figures and is not extended",
+            remedy=Message.of("make it with ", Argument("calibration", "exact")),
         )
     outcomes = _public(outcome_bounds, "outcomes", private=earlier.protection.outcomes_private)
     if l < 1:
-        raise InputError(f"l={l} must be at least 1")
+        raise InputError(Argument("l", l), " must be at least 1")
     full = _full("auto", l)
     margin = margin_of(earlier.width, l, full)
     mu = mu_of(budget, margin=margin)
@@ -327,28 +335,55 @@ def check_choices(
         ("calibration", calibration, ("exact", "paper", "paper-alg3")),
     ):
         if value not in choices:
-            raise InputError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}")
+            raise InputError(
+                Argument(name, value), " is unknown", remedy=f"choose one of {', '.join(choices)}"
+            )
     if split is not None and not (is_number(split) and 0.001 <= split <= 2):
         raise InputError(
-            f"split={split!r} must lie between 0.001 and 2: at 2 the covariance already costs "
-            "nothing, above it the association would only get noisier"
+            Argument("split", split),
+            " must lie between 0.001 and 2: at 2 the covariance already costs "
+            "nothing, above it the association would only get noisier",
         )
     if association == "projection" and protection is Protection.BOTH:
         raise InputError(
-            'association="projection" needs a public block to project onto: under protection="both" '
-            'the set of possible associations is itself private. Use association="gauss", or a '
-            'protection that leaves the features ("outcomes") or the outcomes ("features") public'
+            Argument("association", "projection"),
+            " needs a public block to project onto: under ",
+            Argument("protection", "both"),
+            " the set of possible associations is itself private",
+            remedy=Message.of(
+                "Use ",
+                Argument("association", "gauss"),
+                ", or protect one of the two only, features or outcomes",
+            ),
         )
     if sampled is not None and protection is not Protection.BOTH:
-        raise InputError(f'covariance_rows={sampled!r} belongs to protection="both"; leave it out')
+        raise InputError(
+            Argument("covariance_rows", sampled),
+            " belongs to ",
+            Argument("protection", "both"),
+            remedy="leave it out",
+        )
     if reference_covariance and not protection.features_private:
         raise InputError(
-            f"the features are public under protection={str(protection)!r}, so their own covariance is "
-            "used; leave public_covariance out"
+            "the features are public under ",
+            Argument("protection", str(protection)),
+            ", so their own covariance is used",
+            argument="public_covariance",
+            remedy=Message.of("leave ", Argument("public_covariance"), " out"),
         )
     if sampled is not None and reference_covariance:
         raise InputError("a covariance from a reference panel is not sampled from the rows")
     if reference_covariance and calibration != "exact":
-        raise InputError('the paper has no public covariance; use calibration="exact"')
+        raise InputError(
+            "the paper has no public covariance",
+            argument="calibration",
+            value=calibration,
+            remedy=Message.of("use ", Argument("calibration", "exact")),
+        )
     if calibration == "paper-alg3" and protection is not Protection.FEATURES:
-        raise InputError('calibration="paper-alg3" is printed for protection="features" only')
+        raise InputError(
+            Argument("calibration", "paper-alg3"),
+            " is printed for ",
+            Argument("protection", "features"),
+            " only",
+        )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo._util.threads import blas_threads
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.privacy.budget import is_number
 from primo.released.estimate import ESTIMATORS, NoisyMoments, estimate
 from primo.released.estimate.centring import centred
@@ -134,28 +134,42 @@ def check_estimation(
     """Refuse what `coefficients` would refuse, before a release is paid for."""
     if estimator not in ESTIMATORS:
         raise InputError(
-            f"estimator={estimator!r} is unknown; choose one of {', '.join(ESTIMATORS)}"
+            Argument("estimator", estimator),
+            " is unknown",
+            remedy=f"choose one of {', '.join(ESTIMATORS)}",
         )
     if solver not in SOLVERS:
-        raise InputError(f"solver={solver!r} is unknown; choose one of {', '.join(SOLVERS)}")
+        raise InputError(
+            Argument("solver", solver), " is unknown", remedy=f"choose one of {', '.join(SOLVERS)}"
+        )
     for name, given in (("ridge_lambda", ridge_lambda is not None), ("solver", solver != "fast")):
         if given and estimator != "ridge":
-            raise InputError(f'{name} belongs to estimator="ridge", not to {estimator!r}')
+            raise InputError(
+                Argument(name),
+                " belongs to ",
+                Argument("estimator", "ridge"),
+                f", not to {estimator!r}",
+            )
     if isinstance(ridge_lambda, str):
         if ridge_lambda not in LAMBDA_RULES:
             raise InputError(
-                f'ridge_lambda={ridge_lambda!r} is unknown; give a number, "theorem", "adassp" or None'
+                Argument("ridge_lambda", ridge_lambda),
+                " is unknown",
+                remedy='give a number, "theorem", "adassp" or None',
             )
         norm = coefficient_norm
         if ridge_lambda == "theorem" and not (is_number(norm) and 0 < (norm or 0) < math.inf):
             raise InputError(
-                f'ridge_lambda="theorem" needs a positive coefficient_norm, not {norm!r}: the norm of '
-                "a typical outcome's coefficients in scaled units, from public knowledge"
+                Argument("ridge_lambda", "theorem"),
+                " needs a positive ",
+                Argument("coefficient_norm"),
+                f", not {norm!r}: the norm of "
+                "a typical outcome's coefficients in scaled units, from public knowledge",
             )
     elif ridge_lambda is not None and not (
         is_number(ridge_lambda) and 0 <= ridge_lambda < math.inf
     ):
-        raise InputError(f"ridge_lambda={ridge_lambda!r} must be a number, not negative")
+        raise InputError(Argument("ridge_lambda", ridge_lambda), " must be a number, not negative")
 
 
 def _for_estimator(release: ReleasedMoments, estimator: str) -> ReleasedMoments:

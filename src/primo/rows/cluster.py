@@ -14,6 +14,7 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import count, pairwise
@@ -23,7 +24,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError, PrimoError
+from primo.errors import Argument, InputError, PrimoError
 from primo.planning.plan import Plan
 from primo.rows.moments import Moments, Progress, fold
 from primo.rows.sources.arrays.dask import DaskColumns
@@ -74,8 +75,9 @@ def open_client(client: Any) -> Iterator[Any]:
             yield opened
     else:
         raise InputError(
-            f"client={client!r} must be a distributed.Client, the address of a scheduler, or a "
-            "number of local workers"
+            Argument("client", client),
+            " must be a distributed.Client, the address of a scheduler, or a "
+            "number of local workers",
         )
 
 
@@ -155,8 +157,7 @@ class _Share:
 class _Failure:
     """An error on its way from a worker to the client, as a value."""
 
-    kind: type[PrimoError]
-    message: str
+    error: PrimoError
 
 
 Shares = list[tuple[_Share, Sequence[Any]]]  # each with the Dask chunks it refers to, if any
@@ -222,22 +223,24 @@ def _fold_share(share: _Share, *chunks: NDArray[Any]) -> Moments | _Failure:
     own = version("primo-dp")
     if own != share.version:
         return _Failure(
-            InputError,
-            f"a worker has primo {own}, but this is primo {share.version}; "
-            "install the same on all machines",
+            InputError(
+                f"a worker has primo {own}, but this is primo {share.version}; "
+                "install the same on all machines"
+            )
         )
     for _ in range(_TRIES):
         try:
             source = _as_source(*chunks) if share.source is None else share.source
             return fold(source, share.plan, sample=share.sample, workers=1)
         except PrimoError as error:
-            return _Failure(type(error), str(error))
+            return _Failure(copy(error))  # without its traceback, in which rows are
         except Exception as error:  # its message may quote cells: only its name goes on
             failure = type(error).__name__
     return _Failure(
-        PrimoError,
-        f"a part of the rows could not be read on its worker ({failure}). Fold it on one machine to "
-        "see where; the original message stays private",
+        PrimoError(
+            f"a part of the rows could not be read on its worker ({failure}). Fold it on one machine to "
+            "see where; the original message stays private"
+        )
     )
 
 
@@ -270,7 +273,7 @@ def _result(future: Any) -> Any:
         failure = type(error).__name__
     else:
         if isinstance(value, _Failure):
-            raise value.kind(value.message)
+            raise copy(value.error)
         return value
     remedy = (
         "its workers died, most often for want of memory: give them more, or ask for more partitions"

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.rows.sources.base import Rows
 from primo.rows.sources.canonical import canonical_ids
 from primo.rows.sources.genotypes.packed import Packed, pack
@@ -112,7 +112,9 @@ class VcfColumns(VariantColumns):
         if absent.any():
             raise InputError(
                 f"{self.path}: variant {name} has haploid calls, which do not make two haplotypes; "
-                "leave such chromosomes out with exclude=, or read genotypes"
+                "leave such chromosomes out with ",
+                Argument("exclude"),
+                ", or read genotypes",
             )
         if ((alleles[:, 0] != alleles[:, 1]) & ~phased).any():
             raise InputError(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.rows.sources.arrays.chunked import chunk_starts, walk
 from primo.rows.sources.arrays.zarr import checked, open_node, remember_store
 from primo.rows.sources.base import Rows
@@ -103,7 +103,9 @@ class VcfZarrColumns(VariantColumns):
         if (second == _ABSENT).any():
             raise InputError(
                 f"{self.path}: there are haploid calls, which do not make two haplotypes; leave such "
-                "chromosomes out with exclude=, or read genotypes"
+                "chromosomes out with ",
+                Argument("exclude"),
+                ", or read genotypes",
             )
         if phased is not None and ((first != second) & ~phased.astype(bool)).any():
             raise InputError(
