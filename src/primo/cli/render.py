@@ -30,6 +30,7 @@ OPTIONS = {
     "estimator": "--estimator",
     "exclude": "--exclude",
     "feature_bounds": "--bounds",
+    "fit_intercept": "--intercept",
     "frequencies": "--frequencies",
     "genome_build": "--genome-build",
     "id_column": "--id-column",
@@ -60,7 +61,6 @@ OPTIONS = {
     "table.missing": "--na",
     "target_r2": "--target-r2",
     "trials": "--trials",
-    "user": "--user",
     "vcf": "--vcf",
     "vcf_zarr": "--vcf-zarr",
 }
@@ -68,8 +68,53 @@ OPTIONS = {
 #: Where a command calls a setting differently.
 OPTIONS_OF = {"ledger": {"key_file": "--key"}}
 
-#: Settings without an option: no command passes them on, so no message about them is met there.
-PYTHON_ONLY = frozenset()
+#: Settings without an option: no command lets them be wrong.
+PYTHON_ONLY = frozenset(
+    {
+        "account",
+        "algorithm",
+        "array",
+        "bounds.frequencies",
+        "canaries",
+        "coefficient_norm",
+        "confidence",
+        "copies",
+        "digest",
+        "draws",
+        "estimators",
+        "failure",
+        "feature_norm",
+        "id_name",
+        "ids",
+        "kind",
+        "level",
+        "margin",
+        "missing_centre",
+        "outcome_bound",
+        "random_state",
+        "readonly",
+        "reference",
+        "release_id",
+        "ridge_lambda",
+        "sampled",
+        "scales.association",
+        "scales.covariance",
+        "scales.outcome",
+        "score_public_rows",
+        "separator",
+        "signal",
+        "signal.effective_rank",
+        "signal.eigenvalues",
+        "signal.feature_mean",
+        "signal.feature_spread",
+        "signal.outcome_correlation",
+        "signal.outcome_mean",
+        "signal.outcome_spread",
+        "solver",
+        "target",
+        "verbose",
+    }
+)
 
 #: What to say instead of advice that serves callers of Python; `{about}` is what it is about.
 ADVICE = {

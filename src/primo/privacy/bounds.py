@@ -116,7 +116,11 @@ class Bounds:
             lower, upper = _numbers("lower", self.lower), _numbers("upper", self.upper)
             if lower.ndim and upper.ndim and lower.shape != upper.shape:
                 raise BoundsError(
-                    f"lower has {len(lower)} values and upper {len(upper)}: one per column each"
+                    Argument("bounds.lower"),
+                    f" has {len(lower)} values and ",
+                    Argument("bounds.upper"),
+                    f" {len(upper)}",
+                    remedy="give one per column each",
                 )
             bad = np.flatnonzero(np.ravel(upper <= lower))
             if len(bad):
@@ -322,7 +326,8 @@ def _per_column(value: ArrayLike, width: int, block: str, name: str) -> Vector:
     numbers = _numbers(name, value)
     if numbers.ndim == 1 and len(numbers) != width:
         raise BoundsError(
-            f"{name} has {len(numbers)} values but there are {width} {block}; give one number for "
-            "all or one per column"
+            Argument(f"bounds.{name}"),
+            f" has {len(numbers)} values but there are {width} {block}",
+            remedy="give one number for all or one per column",
         )
     return np.ascontiguousarray(np.broadcast_to(numbers, (width,)))

@@ -99,7 +99,8 @@ class SampledScales:
         for name in ("covariance", "association", "outcome"):
             if not getattr(self, name) > 0:
                 raise InputError(
-                    Argument(name, getattr(self, name)), " must be a positive noise scale"
+                    Argument(f"scales.{name}", getattr(self, name)),
+                    " must be a positive noise scale",
                 )
 
     @property

@@ -85,7 +85,12 @@ def reuse_cov(
         return _solve_qr(information, average)
     if solver == "cg":
         return _solve_cg(information, average)
-    raise InputError(f"unknown solver {solver!r}; choose one of {', '.join(SOLVERS)}")
+    raise InputError(
+        f"unknown solver {solver!r}",
+        argument="solver",
+        value=solver,
+        remedy=f"choose one of {', '.join(SOLVERS)}",
+    )
 
 
 def _solve_qr(information: Floats, average: Floats) -> Floats:

@@ -60,7 +60,12 @@ def estimate(
     outcome moments were released, one l×l eigendecomposition and two products of d×l by l×l more.
     """
     if estimator not in ESTIMATORS:
-        raise InputError(f"unknown estimator {estimator!r}; choose one of {', '.join(ESTIMATORS)}")
+        raise InputError(
+            f"unknown estimator {estimator!r}",
+            argument="estimator",
+            value=estimator,
+            remedy=f"choose one of {', '.join(ESTIMATORS)}",
+        )
     if ridge_lambda is not None and estimator != "ridge":
         raise InputError(
             Argument("ridge_lambda"),
