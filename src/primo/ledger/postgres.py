@@ -42,10 +42,12 @@ REVOKE ALL ON primo_entries, primo_people FROM PUBLIC;
 _LOCK = "SELECT pg_advisory_xact_lock('primo_entries'::regclass::oid::bigint)"
 
 #: What a failure means and what to do, by the class of the error in psycopg.errors.
-_REMEDIES = {
+_REMEDIES: dict[str, str | Message] = {
     "LockNotAvailable": "another process has been writing to it for too long; try again",
-    "InsufficientPrivilege": "this role may not do that; ask the steward for "
-    "grant_reader or grant_writer",
+    "InsufficientPrivilege": Message.of(
+        "this role may not do that; ask the steward for ",
+        Advice("grant_reader", "grant_reader or grant_writer"),
+    ),
     "ReadOnlySqlTransaction": "the server only reads (a standby?); connect to the primary",
     "DiskFull": "the server's disk is full; free some space and run it again",
     "UniqueViolation": "an entry of this number exists; run it again",
@@ -188,7 +190,7 @@ class PostgresStore:
     def _explain(self, error: psycopg.Error) -> PrimoError:
         name = type(error).__name__
         if name in _REMEDIES:
-            return LedgerError(f"{self.where} cannot be used: {_REMEDIES[name]}")
+            return LedgerError(f"{self.where} cannot be used: ", _REMEDIES[name])
         first = (str(error).splitlines() or [name])[0]
         return LedgerError(
             f"{self.where} cannot be used ({first}). See that the server is up, then run it again with "
