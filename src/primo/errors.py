@@ -137,7 +137,8 @@ class _Worded(Exception):  # noqa: N818 - errors and warnings share it
             named = (part for part in self.message.parts if isinstance(part, Argument))
             first = next(named, None)
             if first is not None:
-                argument, value = first.name, first.value
+                argument = first.name
+                value = ABSENT if first.value is ... else first.value
         self.argument, self.value = argument, value
         super().__init__(
             self.render(in_python)

@@ -33,6 +33,7 @@ OPTIONS = {
     "fit_intercept": "--intercept",
     "frequencies": "--frequencies",
     "genome_build": "--genome-build",
+    "haplotypes": "--haplotypes",
     "id_column": "--id-column",
     "key_file": "--ledger-key",
     "l": "--outcomes",

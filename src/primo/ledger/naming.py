@@ -78,34 +78,45 @@ class Naming:
                     argument="by_values",
                 )
             return
+        remedy = _remedy(self.person)
         if person is None:
             raise InputError(
-                f"{where} knows people by their ids, and these rows have none: ",
-                _remedy(self.person),
-                ". (A default index counts rows and names nobody; rows are known by their values only "
-                "in a ledger that its steward made so, with ",
-                Argument("by_values", True),
-                ".) Nothing was charged",
+                f"{where} knows people by their ids, and these rows have none",
+                argument="id_column",
+                remedy=Message.of(
+                    remedy,
+                    ". (A default index counts rows and names nobody; rows are known by their values "
+                    "only in a ledger that its steward made so, with ",
+                    Argument("by_values", True),
+                    ".) Nothing was charged",
+                ),
             )
         if "" in person:
             raise InputError(
-                f"{where} knows people by ids that have a name, and those of these rows have none: "
-                "",
-                _remedy(self.person),
-                ". (An index without a name may be left over from counting rows, "
-                "and then other rows are the same people; ",
-                Argument("ids", ...),
-                " takes a name with ",
-                Argument("id_name", ...),
-                ") Nothing was charged",
+                f"{where} knows people by ids that have a name, and those of these rows have none",
+                argument="id_column",
+                remedy=Message.of(
+                    remedy,
+                    ". (An index without a name may be left over from counting rows, and then other "
+                    "rows are the same people; ",
+                    Argument("ids", ...),
+                    " takes a name with ",
+                    Argument("id_name", ...),
+                    ") Nothing was charged",
+                ),
             )
         if self.person is not None and person != self.person:
             fixed = "its steward pinned" if self.pinned else "its first charge fixed"
             raise InputError(
                 f"{where} names people by {in_words(self.person)} ({fixed} that), and these rows name "
-                f"them by {in_words(person)}: the same people would pass for others. To charge them, ",
-                _remedy(self.person),
-                "; or ask the steward for another ledger. Nothing was charged",
+                f"them by {in_words(person)}: the same people would pass for others",
+                argument="id_column",
+                value=person[0] if len(person) == 1 else person,
+                remedy=Message.of(
+                    "To charge them, ",
+                    remedy,
+                    "; or ask the steward for another ledger. Nothing was charged",
+                ),
             )
 
     def __str__(self) -> str:

@@ -89,7 +89,11 @@ def _check_words(plan: Plan) -> None:
         )
     except InputError as error:
         raise PrivacyError(
-            "the plan is not one that primo makes: ", error.message, remedy=error.remedy
+            "the plan is not one that primo makes: ",
+            error.message,
+            argument=error.argument,
+            value=error.value,
+            remedy=error.remedy,
         ) from None
 
 

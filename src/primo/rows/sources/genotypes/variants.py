@@ -83,7 +83,9 @@ def open_genotypes(
     if haplotypes and (bfile is not None or pfile is not None):
         raise InputError(
             f"haplotypes are read from phased VCF, BCF or VCF Zarr files only, not from {given[0]}; "
-            "plink2 --pfile ... --export bcf writes one"
+            "plink2 --pfile ... --export bcf writes one",
+            argument="haplotypes",
+            value=True,
         )
     if dosages and pfile is None:
         raise InputError(

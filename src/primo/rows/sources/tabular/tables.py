@@ -179,11 +179,15 @@ def _joined(left: TableColumns, right: TableColumns) -> PairedSource:
 def _refuse_without_ids(columns: TableColumns) -> None:
     if columns.id_names is None:
         raise InputError(
-            f"{columns.where} has no ids to join by: name the column that holds them as ",
-            Argument("id_column"),
-            ", or state with ",
-            Argument("same_order", True),
-            " that both tables hold the same people in the same order",
+            f"{columns.where} has no ids to join by",
+            argument="id_column",
+            remedy=Message.of(
+                "name the column that holds them as ",
+                Argument("id_column"),
+                ", or state with ",
+                Argument("same_order", True),
+                " that both tables hold the same people in the same order",
+            ),
         )
 
 
