@@ -212,7 +212,7 @@ def test_targets_out_of_reach_are_named():
         ({"protection": "labels"}, "'labels'"),
         ({"signal": 0.3}, r"signal=0\.3"),
         ({"estimators": ("ols",)}, "'ols'"),
-        ({"feature_bounds": "wide"}, "feature_bounds='wide'"),
+        ({"feature_bounds": "wide"}, 'feature_bounds="wide"'),
     ],
 )
 def test_bad_numbers_are_named(bad, message):
@@ -246,7 +246,7 @@ def test_loose_bounds_cost_what_the_fit_will_show():
         ({"estimators": []}, "must be a list"),
         ({"estimators": "ridge"}, "must be a list"),
         ({"outcome_sd": -1}, "outcome_sd=-1"),
-        ({"feature_sd": "wide"}, "feature_sd='wide'"),
+        ({"feature_sd": "wide"}, 'feature_sd="wide"'),
         ({"n": 1}, "n=1"),
     ],
 )

@@ -179,7 +179,7 @@ def test_bad_assumptions_are_named(bad):
 
 
 def test_bad_requests_are_named():
-    with pytest.raises(InputError, match="'projection' does not serve protection='both'"):
+    with pytest.raises(InputError, match='"projection" does not serve protection="both"'):
         predict(make(), association="projection")
     with pytest.raises(InputError, match="unknown estimator 'ols'"):
         predict(make(), estimator="ols")
