@@ -139,7 +139,7 @@ def test_a_plan_chooses_its_association(settings, expected):
 
 def test_an_unknown_association_is_named():
     with pytest.raises(
-        InputError, match="'laplace' is unknown; choose one of gauss, projection, au"
+        InputError, match='"laplace" is unknown; choose one of gauss, projection, au'
     ):
         choose_plan(association="laplace", n=10, d=1, l=1, epsilon=1.0, delta=0.1, **BOUNDS)
 
@@ -209,7 +209,7 @@ def test_targets_out_of_reach_are_named():
         ({"l": True}, "l=True"),
         ({"epsilon": -1.0}, "epsilon=-1"),
         ({"delta": 2.0}, r"delta=2\.0"),
-        ({"protection": "labels"}, "'labels'"),
+        ({"protection": "labels"}, '"labels"'),
         ({"signal": 0.3}, r"signal=0\.3"),
         ({"estimators": ("ols",)}, "'ols'"),
         ({"feature_bounds": "wide"}, 'feature_bounds="wide"'),
