@@ -151,7 +151,7 @@ def test_a_plan_chooses_its_association(settings, expected):
 
 def test_an_unknown_association_is_named():
     with pytest.raises(
-        InputError, match="'laplace' is unknown; choose one of gauss, projection, au"
+        InputError, match='"laplace" is unknown; choose one of gauss, projection, au'
     ):
         choose_plan(
             Settings(association="laplace", epsilon=1.0, delta=0.1, **BOUNDS), n=10, d=1, l=1
@@ -225,10 +225,10 @@ def test_targets_out_of_reach_are_named():
         ({"l": True}, "l=True"),
         ({"epsilon": -1.0}, "epsilon=-1"),
         ({"delta": 2.0}, r"delta=2\.0"),
-        ({"protection": "labels"}, "'labels'"),
+        ({"protection": "labels"}, '"labels"'),
         ({"signal": 0.3}, r"signal=0\.3"),
         ({"estimators": ("ols",)}, "'ols'"),
-        ({"feature_bounds": "wide"}, "feature_bounds='wide'"),
+        ({"feature_bounds": "wide"}, 'feature_bounds="wide"'),
     ],
 )
 def test_bad_numbers_are_named(bad, message):
@@ -265,7 +265,7 @@ def test_loose_bounds_cost_what_the_fit_will_show():
         ({"estimators": []}, "must be a list"),
         ({"estimators": "ridge"}, "must be a list"),
         ({"outcome_sd": -1}, "outcome_sd=-1"),
-        ({"feature_sd": "wide"}, "feature_sd='wide'"),
+        ({"feature_sd": "wide"}, 'feature_sd="wide"'),
         ({"n": 1}, "n=1"),
     ],
 )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.privacy.budget import is_number
 
 __all__ = ["Signal", "as_signal", "effective_rank_of"]
@@ -67,24 +67,35 @@ class Signal:
             if value is None and name != "r2":
                 continue
             if not is_number(value) or not 0 < value <= 1:
-                raise InputError(f"{name}={value!r} must lie above 0 and at most at 1")
+                raise InputError(
+                    Argument(f"signal.{name}", value), " must lie above 0 and at most at 1"
+                )
         for block in ("feature", "outcome"):
             self._check_columns(block)
         rank, correlation = self.effective_rank, self.outcome_correlation
         if rank is not None and not (is_number(rank) and 1 <= rank < math.inf):
-            raise InputError(f"effective_rank={rank!r} must be at least 1")
+            raise InputError(Argument("signal.effective_rank", rank), " must be at least 1")
         if self.eigenvalues is not None:
             if rank is not None:
-                raise InputError("give either effective_rank or eigenvalues, not both")
+                raise InputError(
+                    "give either ",
+                    Argument("signal.effective_rank"),
+                    " or ",
+                    Argument("signal.eigenvalues"),
+                    ", not both",
+                )
             values = np.asarray(self.eigenvalues, dtype=np.float64)
             if values.ndim != 1 or not (np.isfinite(values).all() and values.min(initial=1) >= 0):
                 raise InputError(
-                    "eigenvalues must be finite numbers of at least 0, one per feature"
+                    Argument("signal.eigenvalues"),
+                    " must be finite numbers of at least 0, one per feature",
                 )
             if not values.sum() > 0:
-                raise InputError("eigenvalues must not all be 0")
+                raise InputError(Argument("signal.eigenvalues"), " must not all be 0")
         if not is_number(correlation) or not 0 <= correlation < 1:
-            raise InputError(f"outcome_correlation={correlation!r} must lie in [0, 1)")
+            raise InputError(
+                Argument("signal.outcome_correlation", correlation), " must lie in [0, 1)"
+            )
 
     def _check_columns(self, block: str) -> None:
         """Refuse means and standard deviations that are not, and what contradicts them."""
@@ -98,11 +109,20 @@ class Signal:
                 numbers = np.array(math.nan)
             if numbers.ndim > 1 or not (np.isfinite(numbers) & (numbers > least)).all():
                 kind = "positive " if least == 0 else ""
-                raise InputError(f"{name}={value!r} must be one {kind}number, or one per column")
+                raise InputError(
+                    Argument(f"signal.{name}", value),
+                    f" must be one {kind}number, or one per column",
+                )
             if numbers.ndim:  # a list would not be hashable
                 object.__setattr__(self, name, tuple(float(v) for v in numbers))
             if getattr(self, f"{block}_spread") is not None:
-                raise InputError(f"give either {name} or {block}_spread, not both")
+                raise InputError(
+                    "give either ",
+                    Argument(f"signal.{name}"),
+                    " or ",
+                    Argument(f"signal.{block}_spread"),
+                    ", not both",
+                )
 
     @classmethod
     def from_public(
@@ -181,5 +201,5 @@ def as_signal(signal: Signal | None) -> Signal:
     if signal is None:
         return Signal()
     if not isinstance(signal, Signal):
-        raise InputError(f"signal={signal!r} is not a primo.Signal")
+        raise InputError(Argument("signal", signal), " is not a primo.Signal")
     return signal

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.forecast.assumptions import Signal, as_signal
 from primo.forecast.forecast import Prediction, predict_all, predict_ways
 from primo.forecast.knowledge import better_knowledge
@@ -88,7 +88,9 @@ def compare_plans(
         Deterministic. Nothing in it depends on data, so it may be published and costs no privacy.
     """
     if not isinstance(estimators, list | tuple) or not estimators:
-        raise InputError(f'estimators={estimators!r} must be a list, for example ["auto", "ridge"]')
+        raise InputError(
+            Argument("estimators", estimators), ' must be a list, for example ["auto", "ridge"]'
+        )
     assumed = with_deviations(as_signal(signal), outcome_sd=outcome_sd, feature_sd=feature_sd)
     protections = tuple(Protection) if protection is None else (Protection.parse(protection),)
     plans = [
@@ -153,7 +155,7 @@ def with_deviations(
         if sd is None:
             continue
         if not is_number(sd) or not 0 < sd < math.inf:
-            raise InputError(f"{block}_sd={sd!r} must be a positive number")
+            raise InputError(Argument(f"signal.{block}_sd", sd), " must be a positive number")
         stated: dict[str, Any] = {f"{block}_sd": float(sd), f"{block}_spread": None}
         signal = dataclasses.replace(signal, **stated)
     return signal
@@ -174,7 +176,13 @@ def public_plan(
     """Make the plan of a release that may never be made: delta 1/n² and norms of 1 if not given."""
     n, d, l = whole("n", n), whole("d", d), whole("l", l)
     if delta is None and n < 2:
-        raise InputError(f"n={n} is too few rows to plan for; delta=1/n**2 needs at least 2")
+        raise InputError(
+            Argument("n", n),
+            " is too few rows to plan for",
+            remedy=Message.of(
+                "give ", Argument("delta"), ", which is 1/n**2 otherwise, or at least 2 rows"
+            ),
+        )
     settings = Settings(
         epsilon=epsilon,
         delta=1.0 / n**2 if delta is None else delta,
@@ -282,5 +290,5 @@ def _bounds(value: Any, block: str) -> Bounds:
 def whole(name: str, value: Any) -> int:
     """Return a count as an int, or refuse it by its name."""
     if not is_number(value) or not math.isfinite(value) or value != int(value) or value < 1:
-        raise InputError(f"{name}={value!r} must be a whole number of at least 1")
+        raise InputError(Argument(name, value), " must be a whole number of at least 1")
     return int(value)

@@ -90,7 +90,12 @@ def predict_ways(
         check_association(association, plan.protection)
     for name in estimators:
         if name not in ESTIMATORS:
-            raise InputError(f"unknown estimator {name!r}; choose one of {', '.join(ESTIMATORS)}")
+            raise InputError(
+                f"unknown estimator {name!r}",
+                argument="estimator",
+                value=name,
+                remedy=f"choose one of {', '.join(ESTIMATORS)}",
+            )
     law = law_of(ways[0][0], signal)
     scores: list[list[list[float]]] = [[] for _ in ways]
     for repeat in range(MOST_REPEATS):

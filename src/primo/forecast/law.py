@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.forecast.assumptions import Signal
 from primo.planning.plan import Plan
 from primo.privacy.bounds import Clip
@@ -262,7 +262,8 @@ def _columns(value: float | tuple[float, ...], clip: Clip, name: str) -> Floats:
     numbers = np.asarray(value, dtype=np.float64)
     if numbers.ndim and len(numbers) != clip.width:
         raise InputError(
-            f"{name} has {len(numbers)} values for {clip.width} columns; give one number for all, or "
-            "one per column"
+            Argument(f"signal.{name}"),
+            f" has {len(numbers)} values for {clip.width} columns",
+            remedy="give one number for all, or one per column",
         )
     return np.asarray(np.broadcast_to(numbers, (clip.width,)), dtype=np.float64)

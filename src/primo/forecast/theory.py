@@ -26,7 +26,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.planning.settings import check_association
 from primo.privacy.budget import is_number
 from primo.privacy.protection import Protection
@@ -241,4 +241,4 @@ def _side(value: float, limit: float) -> str:
 def _check(**values: float) -> None:
     for name, value in values.items():
         if not is_number(value) or not math.isfinite(value) or value <= 0:
-            raise InputError(f"{name}={value!r} must be a positive, finite number")
+            raise InputError(Argument(name, value), " must be a positive, finite number")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from primo.errors import InputError, PrimoError
+from primo.errors import Argument, InputError, Message, PrimoError
 from primo.ledger.book import Ledger, first_row
 from primo.ledger.entries import Charge, DataSet, Entry, Spent
 from primo.ledger.export import verify_export
@@ -66,8 +66,9 @@ def create_ledger(
     path = _key_path(where, key_file)
     if path is None:
         raise InputError(
-            f"a ledger in a database needs a place for its key: give key_file, or set "
-            f"{KEY_FILE_VARIABLE}"
+            "a ledger in a database needs a place for its key",
+            argument="key_file",
+            remedy=Message.of("give ", Argument("key_file"), f", or set {KEY_FILE_VARIABLE}"),
         )
     fresh = not os.path.lexists(path)
     key = make_key(path)  # first: a ledger without its key would be of no use

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.privacy.accounting import Cost
 from primo.privacy.bounds import Clip
 from primo.privacy.budget import Budget
@@ -64,7 +64,9 @@ class Plan:
     def __post_init__(self) -> None:
         """Refuse more rows of a person than anybody owns, which floats could not multiply by."""
         if self.rows_per_person > MOST_ROWS_PER_PERSON:
-            raise InputError(f"rows_per_person must be at most {MOST_ROWS_PER_PERSON}")
+            raise InputError(
+                Argument("rows_per_person"), f" must be at most {MOST_ROWS_PER_PERSON}"
+            )
 
     @property
     def width(self) -> int:

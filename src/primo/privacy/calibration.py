@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import mpmath
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.privacy.budget import Budget
 
 __all__ = [
@@ -64,8 +64,9 @@ def mu_of(budget: Budget, *, margin: float = 0.0) -> float:
     delta = ctx.mpf(budget.delta) * ctx.exp(-2 * ctx.mpf(margin))
     if epsilon <= 0:
         raise InputError(
-            f"epsilon={budget.epsilon!r} is too small for a release of this many numbers; "
-            "raise epsilon or release fewer outcomes"
+            Argument("epsilon", budget.epsilon),
+            " is too small for a release of this many numbers; "
+            "raise epsilon or release fewer outcomes",
         )
     # Bisection on floats: delta is increasing in mu, so `low` always keeps the guarantee and the
     # result is exactly the largest float that does.

@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.privacy.sensitivity import joint_distance
 
 __all__ = ["SMALLEST_VARIANCE_BITS", "Grid", "joint_grid", "make_grid"]
@@ -142,5 +142,8 @@ def _squared_bits(n: int) -> int:
 def _too_large(n: int) -> InputError:
     return InputError(
         f"a release of {n} rows at this budget does not fit the 64-bit integers that primo counts "
-        "with; use fewer rows, or another epsilon or number of covariance_rows"
+        "with",
+        remedy=Message.of(
+            "use fewer rows, or another epsilon or number of ", Argument("covariance_rows")
+        ),
     )

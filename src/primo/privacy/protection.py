@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 
 __all__ = ["PROTECTION_SPELLINGS", "Protection"]
 
@@ -32,7 +32,9 @@ class Protection(StrEnum):
             return cls(PROTECTION_SPELLINGS.get(value, value) if isinstance(value, str) else value)
         except ValueError:
             choices = ", ".join(repr(str(member)) for member in cls)
-            raise InputError(f"protection={value!r} is unknown; choose one of {choices}") from None
+            raise InputError(
+                Argument("protection", value), " is unknown", remedy=f"choose one of {choices}"
+            ) from None
 
     @property
     def features_private(self) -> bool:

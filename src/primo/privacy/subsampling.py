@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.privacy.budget import Budget
 from primo.privacy.calibration import delta_of, mu_of
 from primo.privacy.sensitivity import joint_distance
@@ -93,11 +93,15 @@ class SampledScales:
         """Refuse scales that describe no release."""
         if not 1 <= self.sampled <= self.rows:
             raise InputError(
-                f"sampled={self.sampled} must lie between 1 and the number of rows, {self.rows}"
+                Argument("sampled", self.sampled),
+                f" must lie between 1 and the number of rows, {self.rows}",
             )
         for name in ("covariance", "association", "outcome"):
             if not getattr(self, name) > 0:
-                raise InputError(f"{name}={getattr(self, name)!r} must be a positive noise scale")
+                raise InputError(
+                    Argument(f"scales.{name}", getattr(self, name)),
+                    " must be a positive noise scale",
+                )
 
     @property
     def rate(self) -> float:
@@ -173,8 +177,9 @@ def calibrate(
     """
     if split is not None and not _SMALLEST_SPLIT <= split <= _LARGEST_SPLIT:
         raise InputError(
-            f"split={split!r} must lie between {_SMALLEST_SPLIT} and {_LARGEST_SPLIT:g}: at 2 the "
-            "covariance already costs nothing"
+            Argument("split", split),
+            f" must lie between {_SMALLEST_SPLIT} and {_LARGEST_SPLIT:g}: at 2 the "
+            "covariance already costs nothing",
         )
     start = mu_of(budget, margin=margin)  # safe for every split: the joint bound is below it
     epsilon = budget.epsilon - 2 * margin

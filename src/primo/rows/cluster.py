@@ -14,6 +14,7 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import count, pairwise
@@ -23,7 +24,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError, PrimoError
+from primo.errors import Argument, InputError, PrimoError
 from primo.planning.plan import Plan
 from primo.rows.moments import Moments, Progress, check_row_count, fold
 from primo.rows.public_block import PublicRows
@@ -75,8 +76,9 @@ def open_client(workers: Any) -> Iterator[Any]:
             yield opened
     else:
         raise InputError(
-            f"workers={workers!r} must be a distributed.Client, the address of a scheduler, or a "
-            "number of local workers"
+            Argument("workers", workers),
+            " must be a distributed.Client, the address of a scheduler, or a "
+            "number of local workers",
         )
 
 
@@ -174,8 +176,7 @@ class _Folded:
 class _Failure:
     """An error on its way from a worker to the client, as a value."""
 
-    kind: type[PrimoError]
-    message: str
+    error: PrimoError
 
 
 Public = Literal["features", "outcomes"] | None  # the block to collect
@@ -252,9 +253,10 @@ def _fold_share(share: _Share, *chunks: NDArray[Any]) -> _Folded | _Failure:
     own = version("primo-dp")
     if own != share.version:
         return _Failure(
-            InputError,
-            f"a worker has primo {own}, but this is primo {share.version}; "
-            "install the same on all machines",
+            InputError(
+                f"a worker has primo {own}, but this is primo {share.version}; "
+                "install the same on all machines"
+            )
         )
     for _ in range(_TRIES):
         try:
@@ -263,13 +265,14 @@ def _fold_share(share: _Share, *chunks: NDArray[Any]) -> _Folded | _Failure:
             moments = fold(source, share.plan, sample=share.sample, threads=1, collect=collected)
             return _Folded(moments, None if collected is None else collected.rows())
         except PrimoError as error:
-            return _Failure(type(error), str(error))
+            return _Failure(copy(error))  # without its traceback, in which rows are
         except Exception as error:  # its message may quote cells: only its name goes on
             failure = type(error).__name__
     return _Failure(
-        PrimoError,
-        f"a part of the rows could not be read on its worker ({failure}). Fold it on one machine to "
-        "see where; the original message stays private",
+        PrimoError(
+            f"a part of the rows could not be read on its worker ({failure}). Fold it on one machine to "
+            "see where; the original message stays private"
+        )
     )
 
 
@@ -307,7 +310,7 @@ def _result(future: Any) -> Any:
         failure = type(error).__name__
     else:
         if isinstance(value, _Failure):
-            raise value.kind(value.message)
+            raise copy(value.error)
         return value
     remedy = (
         "its workers died, most often for want of memory: give them more, or ask for more partitions"

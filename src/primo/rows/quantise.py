@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo._util.jit import load
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.planning.plan import Plan
 from primo.privacy.bounds import Clip
 
@@ -163,9 +163,15 @@ class Quantiser:
         if not finite.all():
             if self.missing != "centre":
                 raise InputError(
-                    f"the {self.block} contain NaN or infinity. Clean them, or pass "
-                    'missing="centre" to count such a value as the public centre of its column. '
-                    "(Which row it is stays private)"
+                    f"the {self.block} contain NaN or infinity",
+                    argument="missing",
+                    value=self.missing,
+                    remedy=Message.of(
+                        "Clean them, or pass ",
+                        Argument("missing", "centre"),
+                        " to count such a value as the public centre of its column. "
+                        "(Which row it is stays private)",
+                    ),
                 )
             z[suspect] = np.where(finite, z[suspect], 0.0)
         for i in suspect[_reach_too_far(z[suspect])]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.forecast.compare import choose_plan
 from primo.planning.plan import Plan
 from primo.planning.reference import reference_covariance
@@ -99,7 +99,8 @@ def expect_account(account: Any) -> Account | None:
     """Return the account, or say what one is."""
     if account is not None and not isinstance(account, Account):
         raise InputError(
-            "account= takes primo.Account(ledger=..., purpose=...), not the ledger itself"
+            Argument("account"),
+            " takes primo.Account(ledger=..., purpose=...), not the ledger itself",
         )
     return account
 
@@ -219,7 +220,9 @@ def plan_for(source: Source, settings: Settings) -> Plan:
 def _rows_per_person(source: Source, declared: Any) -> int:
     """Return how many rows one person may own: as declared, or as the source says (haplotypes)."""
     if not is_whole(declared) or declared < 1:
-        raise InputError(f"rows_per_person={declared!r} must be a whole number, at least 1")
+        raise InputError(
+            Argument("rows_per_person", declared), " must be a whole number, at least 1"
+        )
     return max(int(declared), rows_per_person_of(source))
 
 

@@ -133,7 +133,13 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
             variants = read_variants(text, haplotypes=bool(manifest["haplotypes"]))
         config = _text(parts, "config.toml")
     except InputError as error:
-        raise InputError(f"{str(place)!r} is refused: {error}") from None
+        raise InputError(
+            f"{str(place)!r} is refused: ",
+            error.message,
+            argument=error.argument,
+            value=error.value,
+            remedy=error.remedy,
+        ) from None
     except OSError as error:
         raise InputError(f"cannot read {str(place)!r}: {error.strerror}") from None
     return Bundle(

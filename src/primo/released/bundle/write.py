@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from primo._util.atomic import new_file, new_folder, publish
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.released.bundle.describe import plan_text, statement_text
 from primo.released.bundle.manifest import CONTENT, FILE, encode, has_slope_intervals, make_manifest
 from primo.released.bundle.tables import variants_text, write_tables
@@ -129,8 +129,9 @@ def check_release_id(release_id: str) -> str:
     """Return a name if it is one that a manifest and a ledger can hold."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", release_id):
         raise InputError(
-            f"release_id={release_id!r}: use up to 128 letters, digits, dots, dashes and underscores, "
-            "a letter or digit first"
+            Argument("release_id", release_id),
+            ": use up to 128 letters, digits, dots, dashes and underscores, "
+            "a letter or digit first",
         )
     return release_id
 

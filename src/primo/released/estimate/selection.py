@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.released.estimate.closed_forms import (
     closed_form_filter,
     default_ridge_lambda,
@@ -60,9 +60,19 @@ def estimate(
     outcome moments were released, one l×l eigendecomposition and two products of d×l by l×l more.
     """
     if estimator not in ESTIMATORS:
-        raise InputError(f"unknown estimator {estimator!r}; choose one of {', '.join(ESTIMATORS)}")
+        raise InputError(
+            f"unknown estimator {estimator!r}",
+            argument="estimator",
+            value=estimator,
+            remedy=f"choose one of {', '.join(ESTIMATORS)}",
+        )
     if ridge_lambda is not None and estimator != "ridge":
-        raise InputError(f'ridge_lambda belongs to estimator="ridge", not to {estimator!r}')
+        raise InputError(
+            Argument("ridge_lambda"),
+            " belongs to ",
+            Argument("estimator", "ridge"),
+            f", not to {estimator!r}",
+        )
     if estimator not in {"ridge", "filter"}:
         return fit_filter(moments, sides=estimator).estimate(moments)
     values, vectors = np.linalg.eigh(moments.covariance)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError, PrimoError
+from primo.errors import Advice, InputError, PrimoError
 from primo.rows.sources.arrays.chunked import (
     check_ids,
     check_names,
@@ -117,7 +117,11 @@ def open_zarr(
     if not hasattr(node, "chunks"):
         names_inside = checked(path, lambda: sorted(name for name, _ in node.arrays()))()
         inside = ", ".join(names_inside) or "none"
-        raise InputError(f"{place} is a group of arrays ({inside}); say which with array=")
+        raise InputError(
+            f"{place} is a group of arrays ({inside})",
+            argument="array",
+            remedy=Advice("one_array", "say which with array=..."),
+        )
     shape = node.shape[::-1] if columns_first else node.shape
     check_table(place, shape, node.dtype)
     n, width = shape

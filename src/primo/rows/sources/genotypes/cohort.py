@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.rows.sources.base import Columns, Rows
 from primo.rows.sources.genotypes.frequencies import Frequencies
 from primo.rows.sources.genotypes.people import keys, read_list_of_people
@@ -196,8 +196,10 @@ def _choose_outcomes(
     tables = [open_phenotypes(path, also_missing=also_missing) for path in _paths(pheno)]
     if not tables:
         raise InputError(
-            "give the outcomes with pheno=: a file with a header FID IID and one column per outcome. "
-            "(The phenotype column of a .fam or .psam is not used)"
+            "give the outcomes with ",
+            Argument("pheno"),
+            ": a file with a header FID IID and one column per outcome. "
+            "(The phenotype column of a .fam or .psam is not used)",
         )
     if outcomes is None:
         return tables

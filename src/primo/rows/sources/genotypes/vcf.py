@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.rows.sources.base import Rows
 from primo.rows.sources.canonical import canonical_ids
 from primo.rows.sources.genotypes.packed import Packed, pack
@@ -111,8 +111,12 @@ class VcfColumns(VariantColumns):
             return alleles[:, 0] + second, (alleles[:, 0] < 0) | (second < 0)
         if absent.any():
             raise InputError(
-                f"{self.path}: variant {name} has haploid calls, which do not make two haplotypes; "
-                "leave such chromosomes out with exclude=, or read genotypes"
+                f"{self.path}: variant {name} has haploid calls, which do not make two haplotypes",
+                argument="haplotypes",
+                value=True,
+                remedy=Message.of(
+                    "leave such chromosomes out with ", Argument("exclude"), ", or read genotypes"
+                ),
             )
         if ((alleles[:, 0] != alleles[:, 1]) & ~phased).any():
             raise InputError(

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo._util.threads import in_order
-from primo.errors import InputError, NotNumericError
+from primo.errors import Advice, Argument, InputError, NotNumericError
 from primo.rows.sources.base import Ids, Rows
 from primo.rows.sources.ordered import Piece, read_ordered
 from primo.rows.sources.table_columns import TableColumns, refuse_repeated, table_columns
@@ -303,8 +303,9 @@ class TextFile:
             return NotNumericError(
                 f"column {self.header[int(column[1])]!r} of {self.path} holds something that is not a "
                 "number (missing cells are written "
-                f"{', '.join(text or 'empty' for text in self.missing)}; give others with missing=...; "
-                "decimals follow a point). The cell itself stays private"
+                f"{', '.join(text or 'empty' for text in self.missing)}; give others with ",
+                Argument("table.missing", ...),
+                "; decimals follow a point). The cell itself stays private",
             )
         if "Expected" in message and "columns" in message:
             return InputError(
@@ -356,9 +357,15 @@ def _parse_header(line: bytes, separator: str | None, path: Path) -> tuple[str, 
         separator = by_name or ("\t" if "\t" in text else BLANKS)
         other = next((sign for sign in ";\t," if sign in text), None)
         if by_name and by_name not in text and other:
-            raise InputError(f"the header of {path} has no {by_name!r}; is it separator={other!r}?")
+            raise InputError(
+                f"the header of {path} has no {by_name!r}",
+                argument="separator",
+                remedy=Advice("separator", f"is it separator={other!r}?", about=repr(other)),
+            )
     elif len(separator) != 1:
-        raise InputError(f"separator={separator!r} must be one character; ' ' means any blanks")
+        raise InputError(
+            Argument("separator", separator), " must be one character; ' ' means any blanks"
+        )
     blanks = separator == BLANKS
     header = (
         unquoted(tidy(text.encode())).decode().rstrip("\n").split("\t")
