@@ -39,12 +39,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
+from primo._util.optional import optional
 from primo.errors import InputError
 from primo.privacy.budget import Budget
 from primo.privacy.calibration import delta_of, mu_of
@@ -233,13 +233,8 @@ def accountant_epsilon(scales: SampledScales, delta: float) -> float:
     from the Rényi divergence α/2σ² of neighbours of equal size): √2·b_x² for the covariance and
     √joint_distance(0, q, s) for the rest.
     """
-    try:
-        dp_accounting = import_module("dp_accounting")
-        rdp = import_module("dp_accounting.rdp")
-    except ImportError as error:
-        raise InputError(
-            "the accountant needs dp_accounting; install it with: pip install dp-accounting"
-        ) from error
+    dp_accounting = optional("dp_accounting", purpose="the accountant")
+    rdp = optional("dp_accounting.rdp", purpose="the accountant")
     p, q, s = scales.squares
     accountant = rdp.RdpAccountant(
         neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE

@@ -3,9 +3,12 @@
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow import feather
 
 from primo._util import jit
 from primo.errors import InputError
@@ -20,9 +23,6 @@ compiled = jit.load("primo.rows.sources.tabular.compiled")
 if compiled is None:
     reason = "needs compiled loops: numba (primo-dp[fast]), and NUMBA_DISABLE_JIT not set"
     pytest.skip(reason, allow_module_level=True)
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-feather = pytest.importorskip("pyarrow.feather")
 
 MANY_FILES = settings(
     max_examples=150,

@@ -33,6 +33,7 @@ FILE = "manifest.json"
 FORMAT = "primo bundle"
 VERSION = 1
 MOST_BYTES = 2**20  # a manifest has a few thousand
+MOST_QUOTED = 60  # characters of an unknown key in a message
 
 SCHEMA_FILE = files("primo.released.bundle") / "schema" / "manifest.schema.json"
 
@@ -168,7 +169,8 @@ def parse(content: bytes) -> Manifest:
 def _misfit(manifest: Manifest) -> str | None:
     """Say where a manifest breaks the published schema; None if it fits.
 
-    The words name places and limits of the schema only: what a damaged file holds there is not quoted.
+    The words name places and rules of the schema, and an unknown key, which is public as the whole
+    manifest is; a value is not quoted, because it may be of any size.
     """
     from jsonschema import Draft202012Validator  # here, because it takes a while to load
 
@@ -185,7 +187,8 @@ def _misfit(manifest: Manifest) -> str | None:
             absent = (key for key in error.validator_value if key not in error.instance)
             return f"{place} has no {next(absent)!r}"
         case "additionalProperties":
-            return f"{place} has a key that the schema does not know"
+            unknown = min(set(error.instance).difference(error.schema["properties"]))
+            return f"{place} has an unknown {unknown[:MOST_QUOTED]!r}"
         case rule:
             return f"{place} breaks the rule {rule!r}: {json.dumps(error.validator_value)}"
 
