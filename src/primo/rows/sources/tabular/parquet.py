@@ -321,9 +321,10 @@ def _is_packed(file: Any) -> bool:
     """Whether the first record batch of an Arrow file is compressed, as its own description says.
 
     Arrow's Python interface does not tell: where the buffers of a batch lie would, but reading a batch
-    unpacks all its columns, and reading some of them copies also what is not packed. The description is a flatbuffer, `Message.header` is its
-    field 2 and `RecordBatch.compression` field 3 of that (format/Message.fbs in apache/arrow). A file
-    that cannot be followed counts as compressed, which is always right, if slower.
+    unpacks all its columns, and reading some of them copies also what is not packed. The description
+    is a flatbuffer, `Message.header` is its field 2 and `RecordBatch.compression` field 3 of that
+    (format/Message.fbs in apache/arrow). A file that cannot be followed counts as compressed, which is
+    always right, if slower.
     """
     file.seek(0)
     start = bytes(file.read(2**20)).find(b"\xff" * 4)  # the mark before a message
