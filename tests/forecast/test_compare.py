@@ -10,12 +10,7 @@ from primo.errors import InputError
 from primo.forecast import compare as planning
 from primo.forecast import inverse
 from primo.forecast.assumptions import Signal
-from primo.forecast.compare import (
-    choose_plan,
-    compare_plans,
-    recommend_association,
-    recommend_estimator,
-)
+from primo.forecast.compare import choose_plan, compare_plans, recommend_association
 from primo.forecast.inverse import epsilon_for, outcomes_for, rows_for
 from primo.forecast.table import MATTERS
 from primo.planning.make import make_plan
@@ -124,7 +119,6 @@ def test_auto_means_what_the_plan_says():
     ):
         made = planned(d=5, epsilon=3.0, delta=1e-8, **shape, **bounds)
         assert recommend_association(made) == expected
-    assert recommend_estimator(made) == "auto"
 
 
 BOUNDS = {"feature_bounds": Bounds(norm=1.0), "outcome_bounds": Bounds(norm=1.0)}

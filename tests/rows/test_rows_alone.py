@@ -303,18 +303,9 @@ def test_moments_are_the_sum_of_those_of_each_row(genotypes, many, monkeypatch):
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_packed_genotypes_of_a_person_do_not_depend_on_neighbours(tmp_path, compiled, monkeypatch):
+def test_packed_genotypes_of_a_person_do_not_depend_on_neighbours(tmp_path):
     """Four people share a byte, and a missing genotype makes floats of its block."""
     bed_reader = pytest.importorskip("bed_reader")
-    packed = import_module("primo.rows.sources.genotypes.packed")
-    if compiled:
-        pytest.importorskip("numba")
-    monkeypatch.setattr(
-        packed,
-        "compiled_for",
-        lambda *_, **__: load("primo.rows.sources.tabular.compiled") if compiled else None,
-    )
     rng = np.random.default_rng(5)
     values = rng.integers(0, 3, (13, 80)).astype(np.float64)
     values[rng.random(values.shape) < 0.02] = np.nan

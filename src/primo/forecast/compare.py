@@ -16,7 +16,7 @@ import numpy as np
 
 from primo.errors import Argument, InputError, Message
 from primo.forecast.assumptions import Signal, as_signal
-from primo.forecast.forecast import Prediction, predict_all, predict_ways
+from primo.forecast.forecast import Prediction, predict_ways
 from primo.forecast.knowledge import better_knowledge
 from primo.forecast.law import Law, law_of
 from primo.forecast.table import MATTERS, PlanComparison, Variant
@@ -34,7 +34,6 @@ __all__ = [
     "offered",
     "public_plan",
     "recommend_association",
-    "recommend_estimator",
     "typical_sd",
     "whole",
     "with_deviations",
@@ -232,17 +231,6 @@ def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
     )
     scores = {name: only.r2 for name, (only,) in zip(choices, found, strict=True)}
     return _simplest(scores, "gauss")
-
-
-def recommend_estimator(
-    made: Plan, *, association: str = "gauss", signal: Signal | None = None
-) -> str:
-    """Choose the estimator from a plan alone; "auto" unless another is predicted to be better."""
-    predictions = predict_all(
-        made, association=association, estimators=COMPARED, signal=as_signal(signal)
-    )
-    scores = {name: p.r2 for name, p in zip(COMPARED, predictions, strict=True)}
-    return _simplest(scores, "auto")
 
 
 def _simplest(scores: dict[str, float], simple: str) -> str:

@@ -12,8 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from primo._util.optional import optional
 from primo.errors import Advice, Argument, InputError, LedgerError, Message, PrimoError
 from primo.ledger.chain import Row
 from primo.ledger.store import PATIENCE, Writer
@@ -240,12 +242,7 @@ def _may_pass(error: psycopg.Error) -> bool:
 
 
 def _driver() -> Any:
-    try:
-        import psycopg
-        import psycopg.conninfo
-        import psycopg.sql
-    except ImportError:
-        raise InputError(
-            "a ledger in PostgreSQL needs psycopg; install it with: pip install 'primo-dp[postgres]'"
-        ) from None
-    return psycopg
+    needed = partial(optional, extra="postgres", purpose="a ledger in PostgreSQL")
+    for module in ("psycopg.conninfo", "psycopg.sql"):
+        needed(module)
+    return needed("psycopg")

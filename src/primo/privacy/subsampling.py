@@ -31,7 +31,7 @@ rows, which may be orthogonal to it even where the row and its replacement are p
 
 δ_A is attained: if all other rows equal the new one, x′, with x ⟂ x′, the two laws are
 (1-γ)N(0, 1) + γN(√(2p), 1) and N(0, 1). `least_epsilon` uses such pairs for a bound from below.
-`accountant_epsilon` is a second opinion from dp_accounting; it is looser and not used to calibrate.
+The tests hold it against dp_accounting, which is looser.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +51,6 @@ from primo.privacy.sensitivity import joint_distance
 
 __all__ = [
     "SampledScales",
-    "accountant_epsilon",
     "calibrate",
     "least_epsilon",
     "true_delta",
@@ -229,35 +227,6 @@ def least_epsilon(scales: SampledScales, delta: float) -> float:
         if at_least(best) > delta:
             best = _solve(at_least, delta, upwards=False)
     return best
-
-
-def accountant_epsilon(scales: SampledScales, delta: float) -> float:
-    """Return dp_accounting's epsilon: Rényi, Wang, Balle & Kasiviswanathan (2019), composed.
-
-    Its `noise_multiplier` under REPLACE_ONE is noise over *replace-one* sensitivity (theorem 27 starts
-    from the Rényi divergence α/2σ² of neighbours of equal size): √2·b_x² for the covariance and
-    √joint_distance(0, q, s) for the rest.
-    """
-    try:
-        dp_accounting = import_module("dp_accounting")
-        rdp = import_module("dp_accounting.rdp")
-    except ImportError as error:
-        raise InputError(
-            "the accountant needs dp_accounting; install it with: pip install dp-accounting"
-        ) from error
-    p, q, s = scales.squares
-    accountant = rdp.RdpAccountant(
-        neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE
-    )
-    if p > 0:
-        covariance = dp_accounting.GaussianDpEvent(1 / math.sqrt(2 * p))
-        accountant.compose(
-            dp_accounting.SampledWithoutReplacementDpEvent(scales.rows, scales.sampled, covariance)
-        )
-    rest = math.sqrt(joint_distance(0.0, q, s))
-    if rest > 0:
-        accountant.compose(dp_accounting.GaussianDpEvent(1 / rest))
-    return float(accountant.get_epsilon(delta))
 
 
 #: Candidates for k = q/p: 2, √2, 1, ... down to 2^-9.5.

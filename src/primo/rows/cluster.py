@@ -24,6 +24,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from primo._util.optional import optional
 from primo.errors import Argument, InputError, PrimoError
 from primo.planning.plan import Plan
 from primo.rows.moments import Moments, Progress, check_row_count, fold
@@ -353,10 +354,4 @@ def _connect(distributed: Any, address: str) -> Any:
 
 
 def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError:
-        raise InputError(
-            "running on a cluster needs dask.distributed: pip install 'primo-dp[cluster]'"
-        ) from None
-    return distributed
+    return optional("distributed", extra="cluster", purpose="running on a cluster")

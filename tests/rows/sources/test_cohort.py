@@ -5,6 +5,8 @@ import shutil
 import subprocess
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from primo.errors import InputError, PrivacyError
@@ -18,7 +20,6 @@ from primo.rows.sources.genotypes.people import read_list_of_people
 from primo.variants import Variants
 
 bed_reader = pytest.importorskip("bed_reader")
-pytest.importorskip("pyarrow")
 
 N, D = 8, 5
 PEOPLE = [f"someone{i}" for i in range(N)]
@@ -365,7 +366,6 @@ def test_what_r_writes_and_gzip_by_any_name(folder):
 
 
 def test_text_in_a_column_of_parquet_is_refused_on_opening(folder):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = pa.table({"IID": PEOPLE, "y": np.arange(8.0), "note": ["secret"] * 8})
     pq.write_table(table, "t.parquet")
     with pytest.raises(InputError, match=r"'note' of t\.parquet holds text"):
@@ -413,9 +413,6 @@ def test_several_alleles(folder):
 
 @pytest.mark.parametrize("families", [True, False])
 def test_phenotypes_in_parquet_are_read_as_text_is(folder, families):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     lines = [line.split(" ") for line in (folder / "traits.txt").read_text().splitlines()]
     columns = dict(zip(lines[0], zip(*lines[1:], strict=True), strict=True))
     table = {name: list(columns[name]) for name in (["FID", "IID"] if families else ["IID"])}

@@ -9,7 +9,10 @@ import traceback
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from experiments.data import SHARED
 from primo.errors import InputError, NotNumericError
@@ -20,9 +23,6 @@ from primo.rows.sources.tabular import parquet, text
 from primo.rows.sources.tabular.tables import open_table, table_source
 
 pd = pytest.importorskip("pandas")
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-feather = pytest.importorskip("pyarrow.feather")
 pl = pytest.importorskip("polars")
 
 REAL = SHARED / "social_multioutcome"

@@ -81,12 +81,8 @@ class Bundle:
         """Return columns of the table "coefficients" or "outcomes", as stored; all by default."""
         if name not in TABLES:
             raise InputError(f"no table is called {name!r}; choose one of {', '.join(TABLES)}")
-        try:
-            import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
-        except ImportError:
-            raise InputError(
-                "reading a bundle's tables needs pyarrow; pip install pyarrow"
-            ) from None
+        import pyarrow.parquet as pq
+
         with self._parts.open(f"{name}.parquet") as file:
             try:
                 stored = pq.ParquetFile(file)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from primo._util.optional import optional
 from primo.errors import Advice, InputError, PrimoError
 from primo.rows.sources.arrays.chunked import (
     check_ids,
@@ -171,10 +172,7 @@ def checked(path: str, read: Callable[..., T]) -> Callable[..., T]:
 
 def open_node(path: str, inside: str = "") -> Any:
     """Return the Zarr array or group at `path` (and `inside` it), open for reading."""
-    try:
-        import zarr
-    except ImportError:
-        raise InputError("reading Zarr needs zarr: pip install 'primo-dp[zarr]'") from None
+    zarr = optional("zarr", extra="genomics", purpose="reading Zarr")
     if "://" not in path and not Path(path).exists():
         raise InputError(f"there is no Zarr store {path}")
     try:
