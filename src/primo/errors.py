@@ -20,7 +20,21 @@ __all__ = [
 
 
 class PrimoError(Exception):
-    """Root of every error that primo raises on purpose."""
+    """Root of every error that primo raises on purpose.
+
+    Examples
+    --------
+    One clause catches all of them:
+
+    >>> import primo
+    >>> try:
+    ...     primo.Budget(epsilon=-1, delta=1e-6)
+    ... except primo.PrimoError as error:
+    ...     print(type(error).__name__)
+    InputError
+    >>> issubclass(primo.BudgetError, primo.PrivacyError)
+    True
+    """
 
 
 class InputError(PrimoError, ValueError):
@@ -48,8 +62,26 @@ class LedgerError(PrimoError):
 
 
 class WeakGuaranteeWarning(UserWarning):
-    """The budget asked for protects much less than it seems to."""
+    """The budget asked for protects much less than it seems to.
+
+    Examples
+    --------
+    It is given, for example, where delta is above 1/n. To turn it into an error:
+
+    >>> import warnings
+    >>> import primo
+    >>> warnings.filterwarnings("error", category=primo.WeakGuaranteeWarning)
+    """
 
 
 class ReproducibleNoiseWarning(UserWarning):
-    """The noise can be recomputed from a seed, so the release protects nobody."""
+    """The noise can be recomputed from a seed, so the release protects nobody.
+
+    Examples
+    --------
+    Tests that fix `random_state` can silence it:
+
+    >>> import warnings
+    >>> import primo
+    >>> warnings.filterwarnings("ignore", category=primo.ReproducibleNoiseWarning)
+    """

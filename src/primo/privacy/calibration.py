@@ -127,6 +127,7 @@ def split_ratio(l: int) -> float:
     mu, σ₂² ∝ 2/k + 2 + k/2 and σ₁² ∝ 2 + 2k + k²/2, so σ₂² + σ₁²·r/2 is least at
     k = 4/(1 + √(1 + 8r)) (mathematics.md section 3). A signal that is spread evenly would give r of the
     order d/l; real estimators shrink hardest exactly where the covariance is uncertain, and r = 1/√l
-    served the data sets of benchmarks/accuracy.py better. Many outcomes drive k to 2, where the covariance is free.
+    served the data sets of benchmarks/accuracy.py better. Many outcomes drive k to 2, where the
+    covariance is free.
     """
     return 4 / (1 + math.sqrt(1 + 8 / math.sqrt(l)))
