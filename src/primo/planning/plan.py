@@ -45,7 +45,9 @@ class Plan:
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(500, 2))
     >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
-    >>> model = primo.PrimoRegressor(epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
     >>> plan = model.fit(X, Y).release_.plan
     >>> plan.n, plan.d, plan.l, str(plan.protection)
     (500, 2, 3, 'both')

@@ -44,7 +44,9 @@ class Coefficients:
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(500, 2))
     >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
-    >>> model = primo.PrimoRegressor(epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
     >>> fitted = primo.coefficients(model.fit(X, Y).release_)
     >>> fitted.slopes.shape, fitted.intercept.shape, fitted.outcome_names
     ((2, 3), (3,), ('y0', 'y1', 'y2'))
@@ -100,7 +102,9 @@ def coefficients(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(500, 2))
     >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
-    >>> model = primo.PrimoRegressor(epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
     >>> release = model.fit(X, Y).release_
     >>> primo.coefficients(release).slopes.shape
     (2, 3)

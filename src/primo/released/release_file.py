@@ -55,7 +55,9 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> Path:
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(500, 2))
     >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
-    >>> model = primo.PrimoRegressor(epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
     >>> path = primo.save_release(model.fit(X, Y).release_, "first.npz")
     >>> path.name
     'first.npz'
@@ -106,7 +108,9 @@ def load_release(path: str | os.PathLike[str]) -> Release:
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(500, 2))
     >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
-    >>> model = primo.PrimoRegressor(epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
     >>> path = primo.save_release(model.fit(X, Y).release_, "first.npz")
     >>> release = primo.load_release(path)
     >>> (release.association == model.release_.association).all()

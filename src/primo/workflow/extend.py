@@ -78,7 +78,9 @@ def extend(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(500, 2))
     >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
-    >>> model = primo.PrimoRegressor(epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
     >>> first = model.fit(X, Y).release_
     >>> later = primo.extend(
     ...     first, X, Y[:, :1], protection="both", epsilon=1, delta=1e-6, outcome_bounds=(-2, 2)

@@ -92,7 +92,9 @@ class Account:
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(500, 2))
     >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
-    >>> model = primo.PrimoRegressor(epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
     >>> limit = primo.Budget(epsilon=10, delta=1e-6)
     >>> ledger = primo.create_ledger("cohort.ledger", limit=limit, by_values=True)
     >>> account = primo.Account(ledger=ledger, purpose="first look")

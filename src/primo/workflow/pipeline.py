@@ -103,7 +103,9 @@ def with_public_features(release: Release, features: NDArray[Any]) -> Release:
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(20, 30))
     >>> y = X[:, 0]
-    >>> model = primo.PrimoRegressor(epsilon=5, delta=1e-6, protection="outcomes", outcome_bounds=(-1, 1))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, protection="outcomes", outcome_bounds=(-1, 1)
+    ... )
     >>> path = primo.save_release(model.fit(X, y).release_, "wide.npz")
     >>> release = primo.with_public_features(primo.load_release(path), X)
     >>> primo.coefficients(release).slopes.shape

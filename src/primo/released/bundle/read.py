@@ -51,7 +51,9 @@ class Bundle:
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(500, 2))
     >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
-    >>> model = primo.PrimoRegressor(epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
     >>> folder = primo.write_bundle(model.fit(X, Y).release_, "first-release")
     >>> bundle = primo.read_bundle(folder)
     >>> bundle.coefficients().slopes.shape, len(bundle.digest)
@@ -130,7 +132,9 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(500, 2))
     >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
-    >>> model = primo.PrimoRegressor(epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
     >>> path = primo.write_bundle(model.fit(X, Y).release_, "first.zip")
     >>> primo.read_bundle(path).release.outcome_names
     ('y0', 'y1', 'y2')

@@ -87,7 +87,9 @@ def write_bundle(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(500, 2))
     >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
-    >>> model = primo.PrimoRegressor(epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
     >>> path = primo.write_bundle(model.fit(X, Y).release_, "first.zip")
     >>> path.name
     'first.zip'
