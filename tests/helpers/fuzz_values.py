@@ -3,17 +3,12 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from primo.rows.sources.arrays.memory import ArraySource
+from factories import array_source
 
 
 def rows(n=30, d=3, l=2):
     rng = np.random.default_rng(2)
-    return ArraySource(
-        features=rng.uniform(-1, 1, size=(n, d)),
-        outcomes=rng.uniform(-1, 1, size=(n, l)),
-        feature_names=tuple(f"x{i}" for i in range(d)),
-        outcome_names=tuple(f"y{i}" for i in range(l)),
-    )
+    return array_source(rng.uniform(-1, 1, size=(n, d)), rng.uniform(-1, 1, size=(n, l)))
 
 
 JSON = st.recursive(

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from factories import array_source
 from primo.errors import InputError, PrimoError
 from primo.planning.make import make_plan
 from primo.privacy.bounds import Bounds
@@ -47,13 +48,7 @@ def rows():
 
 
 def in_memory(rows):
-    x, y = rows
-    return ArraySource(
-        features=x,
-        outcomes=y,
-        feature_names=tuple(f"x{i}" for i in range(D)),
-        outcome_names=tuple(f"y{i}" for i in range(L)),
-    )
+    return array_source(*rows)
 
 
 def plan(**changes):

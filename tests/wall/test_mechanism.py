@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from factories import array_source
 from primo.errors import InputError, PrivacyError
 from primo.planning.make import make_plan
 from primo.privacy.bounds import Bounds
@@ -35,7 +36,7 @@ def setting(**changes):
         "outcome_moments": "full",
     }
     plan = make_plan(**{**settings, **changes})
-    return fold(ArraySource(features=x, outcomes=y, **NAMES), plan), plan
+    return fold(array_source(x, y), plan), plan
 
 
 def residuals(count, **changes):
