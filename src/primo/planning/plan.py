@@ -31,7 +31,7 @@ MOST_ROWS_PER_PERSON = 10**6
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The public contract of one release; `planner.make_plan` builds it.
+    """The public contract of one release; `planning.make.make_plan` builds it.
 
     Guarantee: moments of rows clipped and rounded as `rows.quantise` does, plus discrete
     Gaussian noise of the variances of `grid` on every private block, are `mu`-GDP and satisfy
