@@ -166,6 +166,19 @@ class PrimoError(_Worded):
         What it is; `ABSENT` if the message does not tell.
     remedy : Message or None
         What to do instead.
+
+    Examples
+    --------
+    One clause catches all of them:
+
+    >>> import primo
+    >>> try:
+    ...     primo.Budget(epsilon=-1, delta=1e-6)
+    ... except primo.PrimoError as error:
+    ...     print(type(error).__name__)
+    InputError
+    >>> issubclass(primo.BudgetError, primo.PrivacyError)
+    True
     """
 
 
@@ -198,8 +211,26 @@ class PrimoWarning(_Worded, UserWarning):
 
 
 class WeakGuaranteeWarning(PrimoWarning):
-    """The budget asked for protects much less than it seems to."""
+    """The budget asked for protects much less than it seems to.
+
+    Examples
+    --------
+    It is given, for example, where delta is above 1/n. To turn it into an error:
+
+    >>> import warnings
+    >>> import primo
+    >>> warnings.filterwarnings("error", category=primo.WeakGuaranteeWarning)
+    """
 
 
 class ReproducibleNoiseWarning(PrimoWarning):
-    """The noise can be recomputed from a seed, so the release protects nobody."""
+    """The noise can be recomputed from a seed, so the release protects nobody.
+
+    Examples
+    --------
+    Tests that fix `random_state` can silence it:
+
+    >>> import warnings
+    >>> import primo
+    >>> warnings.filterwarnings("ignore", category=primo.ReproducibleNoiseWarning)
+    """

@@ -6,6 +6,7 @@ import json
 import pytest
 
 import primo
+from factories import planned
 from primo.errors import InputError
 from primo.forecast import compare as planning
 from primo.forecast import inverse
@@ -17,7 +18,6 @@ from primo.planning.make import make_plan
 from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.privacy.protection import Protection
-from tests.plans import planned
 
 PUBLIC = {"n": 5000, "d": 10, "l": 120, "epsilon": 3.0}
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from factories import planned
 from primo.errors import BoundsError, InputError
 from primo.privacy.bounds import Bounds
 from primo.privacy.grid import joint_grid, make_grid
 from primo.privacy.sensitivity import joint_distance
-from tests.plans import planned
 
 
 @settings(max_examples=300, deadline=None)

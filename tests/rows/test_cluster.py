@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from factories import array_source, planned
 from primo.errors import InputError, PrimoError
 from primo.privacy.bounds import Bounds
 from primo.rows.cluster import fold_on_cluster, open_client
@@ -21,7 +22,6 @@ from primo.rows.sources.arrays.npy import open_npy
 from primo.rows.sources.paired import PairedSource, SplitSource
 from primo.wall.noise import RandomBits
 from primo.workflow.pipeline import make_release
-from tests.plans import planned
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -47,13 +47,7 @@ def rows():
 
 
 def in_memory(rows):
-    x, y = rows
-    return ArraySource(
-        features=x,
-        outcomes=y,
-        feature_names=tuple(f"x{i}" for i in range(D)),
-        outcome_names=tuple(f"y{i}" for i in range(L)),
-    )
+    return array_source(*rows)
 
 
 def plan(**changes):

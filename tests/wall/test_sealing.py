@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+from factories import planned
 from primo.privacy.bounds import Bounds
 from primo.rows.moments import Moments, fold
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall.sealing import moments_digest, plan_digest
-from tests.plans import planned
 
 D, L = 3, 2
 

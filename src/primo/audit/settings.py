@@ -157,8 +157,8 @@ class Setting:
 def worst_cosine(plan: Plan) -> float:
     """Return cos(x, x′), constant included, of the neighbours that are furthest apart.
 
-    Section 2 of mathematics.md: with y′ = -y the squared distance is 2p(1 - a²) + 2q(1 + a), largest at
-    a = q/2p; under `features` y stays and x′ turns to the other side; a covariance that is public, or
+    From mathematics.md section 2: with y′ = -y the squared distance is 2p(1 - a²) + 2q(1 + a), largest
+    at a = q/2p; under `features` y stays and x′ turns to the other side; a covariance that is public, or
     paid already, leaves only the association, a = 1.
     """
     if plan.protection is Protection.OUTCOMES or not plan.covariance_noisy:

@@ -48,6 +48,13 @@ class Signal:
         The d eigenvalues of XᵀX up to a factor, if public data tell them, instead of a rank.
     outcome_correlation
         Correlation of any two outcomes, in signal and residual alike.
+
+    Examples
+    --------
+    >>> import primo
+    >>> signal = primo.Signal(r2=0.5, effective_rank=2)
+    >>> primo.rows_for(0.4, d=3, l=4, epsilon=5, signal=signal, estimator="filter") < 10_000
+    True
     """
 
     r2: float = 0.3

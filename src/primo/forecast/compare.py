@@ -85,6 +85,15 @@ def compare_plans(
     -------
     PlanComparison
         Deterministic. Nothing in it depends on data, so it may be published and costs no privacy.
+
+    Examples
+    --------
+    >>> import primo
+    >>> table = primo.plan(n=5000, d=5, l=10, epsilon=5, protection="both", signal=primo.Signal(r2=0.3))
+    >>> table.recommended.association
+    'gauss'
+    >>> 0 < table.recommended.predicted_r2 <= 0.3
+    True
     """
     if not isinstance(estimators, list | tuple) or not estimators:
         raise InputError(

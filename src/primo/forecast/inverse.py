@@ -43,6 +43,13 @@ def epsilon_for(
 
     The prediction is that of `primo.compare_plans` with the same `signal` and bounds; if no bounds are
     given, of bounds that fit well.
+
+    Examples
+    --------
+    >>> import primo
+    >>> signal = primo.Signal(r2=0.5)
+    >>> primo.epsilon_for(0.3, n=1000, d=2, l=2, signal=signal, estimator="filter") < 1
+    True
     """
     target = _Target(
         target_r2,
@@ -85,7 +92,15 @@ def outcomes_for(
     outcome_bounds: Any = None,
     fit_intercept: bool = True,
 ) -> int:
-    """Return how many outcomes, to 1 %, one release can carry at the target R²."""
+    """Return how many outcomes, to 1 %, one release can carry at the target R².
+
+    Examples
+    --------
+    >>> import primo
+    >>> signal = primo.Signal(r2=0.5)
+    >>> primo.outcomes_for(0.45, n=300, d=2, epsilon=5, signal=signal, estimator="filter") > 10
+    True
+    """
     target = _Target(
         target_r2,
         delta,
@@ -122,7 +137,15 @@ def rows_for(
     outcome_bounds: Any = None,
     fit_intercept: bool = True,
 ) -> int:
-    """Return how many rows, to 1 %, are needed for the target R²; delta follows n if None."""
+    """Return how many rows, to 1 %, are needed for the target R²; delta follows n if None.
+
+    Examples
+    --------
+    >>> import primo
+    >>> signal = primo.Signal(r2=0.5)
+    >>> primo.rows_for(0.45, d=3, l=4, epsilon=5, signal=signal, estimator="filter") < 10_000
+    True
+    """
     target = _Target(
         target_r2,
         delta,

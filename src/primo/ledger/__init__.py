@@ -60,6 +60,16 @@ def create_ledger(
     key_file
         Where the key is written, readable by its owner only; one that exists is used. By default
         PRIMO_LEDGER_KEY_FILE or, for a file, the same name with .key beside it.
+
+    Examples
+    --------
+    >>> import primo
+    >>> limit = primo.Budget(epsilon=10, delta=1e-6)
+    >>> ledger = primo.create_ledger("cohort.ledger", limit=limit, person="IID")
+    >>> ledger.limit
+    Budget(epsilon=10.0, delta=1e-06)
+    >>> ledger.spent()
+    ()
     """
     naming = Naming.of(person, by_values)
     store = _store(where, readonly=False)
@@ -92,6 +102,15 @@ def open_ledger(
 
     The key is needed to charge, not to read. `expected_head`, a head noted earlier, shows whether the
     end of the history is missing.
+
+    Examples
+    --------
+    >>> import primo
+    >>> limit = primo.Budget(epsilon=10, delta=1e-6)
+    >>> made = primo.create_ledger("cohort.ledger", limit=limit, person="IID")
+    >>> ledger = primo.open_ledger("cohort.ledger", readonly=True, expected_head=made.head)
+    >>> len(ledger.history())
+    1
     """
     store = _store(where, readonly=readonly)
     path = _key_path(where, key_file)

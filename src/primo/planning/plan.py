@@ -31,12 +31,28 @@ MOST_ROWS_PER_PERSON = 10**6
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The public contract of one release; `planner.make_plan` builds it.
+    """The public contract of one release; `planning.make.make_plan` builds it.
 
     Guarantee: moments of rows clipped and rounded as `rows.quantise` does, plus discrete
     Gaussian noise of the variances of `grid` on every private block, are `mu`-GDP and satisfy
     (`epsilon`, `budget.delta`) for `protection` under replace-one. `epsilon` is at most the budget's,
     except in paper mode, where the budget is only what the paper claims.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> plan = model.fit(X, Y).release_.plan
+    >>> plan.n, plan.d, plan.l, str(plan.protection)
+    (500, 2, 3, 'both')
+    >>> plan.epsilon <= 5
+    True
     """
 
     n: int

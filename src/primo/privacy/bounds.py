@@ -85,6 +85,19 @@ class Bounds:
     Guarantee: privacy holds for whatever is chosen here, right or wrong, as long as it was chosen
     without looking at private rows. A bound that is too small biases, one that is too large adds
     noise in proportion.
+
+    Examples
+    --------
+    A range for each of two columns, a norm for whole rows, and public means and standard deviations:
+
+    >>> import primo
+    >>> ages_and_doses = primo.Bounds(lower=[18, 0], upper=[90, 2])
+    >>> lengths = primo.Bounds(norm=5.0)
+    >>> standardised = primo.Bounds(centre=[170, 70], scale=[10, 15], norm=2.5)
+    >>> primo.Bounds(lower=2, upper=0)
+    Traceback (most recent call last):
+        ...
+    primo.errors.BoundsError: lower=2 is not below upper=0
     """
 
     norm: float | None = None

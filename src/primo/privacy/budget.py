@@ -34,7 +34,14 @@ def is_whole(value: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """An (epsilon, delta) pair, checked once so that nobody has to check it again."""
+    """An (epsilon, delta) pair, checked once so that nobody has to check it again.
+
+    Examples
+    --------
+    >>> import primo
+    >>> primo.Budget(epsilon=5, delta=1e-6)
+    Budget(epsilon=5.0, delta=1e-06)
+    """
 
     epsilon: float
     delta: float

@@ -33,7 +33,7 @@ class Grid:
     """Integer radii of quantised rows and noise variances, all in grid units.
 
     Variances are powers of two and are given by their exponents. A symmetric block's variance belongs
-    to its diagonal; off the diagonal it is one bit less (the svec convention of section 2).
+    to its diagonal; off the diagonal it is one bit less (svec, mathematics.md section 2).
     """
 
     feature_radius_squared: int  # bound on ‖x‖² of a quantised row, constant included

@@ -16,6 +16,14 @@ class Protection(StrEnum):
     """Who may change between two neighbouring data sets (mathematics.md section 1).
 
     Neighbours differ by replacing one row, so the number of rows is public under all three.
+
+    Examples
+    --------
+    >>> import primo
+    >>> primo.Protection.parse("outcomes").features_private
+    False
+    >>> [str(protection) for protection in primo.Protection]
+    ['both', 'features', 'outcomes']
     """
 
     BOTH = "both"  # the paper's full DP: features and outcomes of a person are secret

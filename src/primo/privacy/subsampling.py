@@ -159,8 +159,8 @@ def calibrate(
         Outcomes; they only choose the split.
     split
         k = q/p in [0.001, 2]. By default the k of a fixed list (2, √2, 1, ...) with the least
-        1/q + r/(γ²p), r = 1/√l: the sum that `calibration.split_ratio` minimises, with the
-        covariance's noise multiplied by n/s. All of these are public numbers.
+        1/q + r/(γ²p), r = 1/√l: as for `calibration.split_ratio`, but with the covariance's noise
+        multiplied by n/s and twice the weight on it. All of these are public numbers.
     margin
         The `calibration.lattice_margin` of the mechanism, taken off the budget first.
 

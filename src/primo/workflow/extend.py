@@ -69,6 +69,25 @@ def extend(
     -----
     Guarantee: (`epsilon`, `delta`) for the new numbers alone; together with the earlier releases mu²
     adds up, and the statement gives the (epsilon, delta) of the whole.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> first = model.fit(X, Y).release_
+    >>> later = primo.extend(
+    ...     first, X, Y[:, :1], protection="both", epsilon=1, delta=1e-6, outcome_bounds=(-2, 2)
+    ... )
+    >>> later.outcome_names
+    ('y3',)
+    >>> later.plan.total_mu > first.plan.mu
+    True
     """
     check_backend(backend, seeded=random_state is not None)
     earlier = expect_release(release.release if isinstance(release, Bundle) else release)

@@ -62,7 +62,25 @@ class Engine:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Account:
-    """Who pays for a release: a ledger, and what it notes beside the charge."""
+    """Who pays for a release: a ledger, and what it notes beside the charge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> limit = primo.Budget(epsilon=10, delta=1e-6)
+    >>> ledger = primo.create_ledger("cohort.ledger", limit=limit, by_values=True)
+    >>> account = primo.Account(ledger=ledger, purpose="first look")
+    >>> release = model.fit(X, Y, account=account).release_
+    >>> [(spent.rows, spent.releases) for spent in ledger.spent()]
+    [(500, 1)]
+    """
 
     ledger: Ledger
     purpose: str = ""

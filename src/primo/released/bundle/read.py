@@ -43,7 +43,23 @@ class Parts(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Bundle:
-    """A verified bundle; `manifest` is the JSON as written (docs/bundle.md)."""
+    """A verified bundle; `manifest` is the JSON as written (docs/bundle.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> folder = primo.write_bundle(model.fit(X, Y).release_, "first-release")
+    >>> bundle = primo.read_bundle(folder)
+    >>> bundle.coefficients().slopes.shape, len(bundle.digest)
+    ((2, 3), 64)
+    """
 
     path: Path
     manifest: dict[str, Any]
@@ -110,6 +126,20 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     The hashes prove that the parts belong together. Whether this is *the* release that was made is
     proved by comparing `digest` with the one in the ledger or in the publication.
     Cost: reads every byte once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> path = primo.write_bundle(model.fit(X, Y).release_, "first.zip")
+    >>> primo.read_bundle(path).release.outcome_names
+    ('y0', 'y1', 'y2')
     """
     place = Path(path)
     parts = _parts(place)

@@ -72,6 +72,20 @@ def write_bundle(
     hashes depend on rows. Dates have no time of day, the files' included.
     The bundle appears in one atomic step, after its bytes are on the disk.
     Cost: O(d²·l) and two tables of d·l lines; memory of a block of outcomes beside d·l numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> path = primo.write_bundle(model.fit(X, Y).release_, "first.zip")
+    >>> path.name
+    'first.zip'
     """
     release, target = expect_release(release), Path(path)
     release_id = check_release_id(release_id or new_release_id())

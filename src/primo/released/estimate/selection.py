@@ -38,7 +38,7 @@ def estimate(
         The release. Nothing else is read, so whatever is done here costs no privacy.
     estimator
         - ``"ridge"``: (Â⁺ + λI)⁻¹Ĝ, with Â⁺ the covariance made positive semi-definite.
-        - ``"filter"``: the closed-form filter a⁺/(a⁺² + λ²) of mathematics.md, section 6.
+        - ``"filter"``: the closed-form filter a⁺/(a⁺² + λ²) of mathematics.md section 6.
         - ``"one-sided"``: the filter of least expected error, simulated from the release.
         - ``"two-sided"``: the same after rotating the outcomes by their released moments, with its
           own prior for each group of outcome directions of similar variance. It is one-sided where

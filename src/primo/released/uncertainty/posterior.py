@@ -7,9 +7,9 @@ of Â, the variance
     g²·(B + σ₂²) − 2g·b + t,     B = VᵀASAV,   b = VᵀASV,   t = VᵀSV   (diagonals),
 
 averaged over simulated noise of the covariance: filter noise, covariance noise and what shrinkage
-leaves out, in one number per direction and group of outcomes. The closed form of mathematics.md,
-1/(a²/v + 1/τ²), is its value for exact eigenvectors and the best g. S is not the prior that the filter
-was chosen under but the more careful one of `uncertainty.prior`. Coverage is *on average over
+leaves out, in one number per direction and group of outcomes. For exact eigenvectors and the best g
+it is the closed form 1/(a²/v + 1/τ²) (mathematics.md section 7). S is not the prior that the filter was
+chosen under but the more careful one of `uncertainty.prior`. Coverage is *on average over
 coefficients and outcomes*, as always in empirical Bayes: not for each single one.
 
 All of it happens in the coordinates z of `estimate.centring`, which are those of the features with the

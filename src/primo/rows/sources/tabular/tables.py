@@ -97,7 +97,7 @@ def table_source(
     scratch: str | Path | None = None,
     matched: bool = True,
 ) -> Source:
-    """Make a source of one table, or of a table of features and one of outcomes.
+    r"""Make a source of one table, or of a table of features and one of outcomes.
 
     `table` and `outcomes_table` are what `open_table` takes, or what it returned, if the two need
     different settings; `features` and `outcomes` are names and patterns of columns. Two tables are
@@ -110,6 +110,18 @@ def table_source(
 
     Cost: opening; to join, a pass over each id column. The rows follow the table with more columns,
     which is read front to back; the other one takes a detour over `scratch` if it is sorted otherwise.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import primo
+    >>> lines = ["id,age,dose,pulse", "a,40,1,70", "b,50,2,80", "c,60,0,75"]
+    >>> _ = Path("cohort.csv").write_text("\n".join(lines))
+    >>> source = primo.table_source(
+    ...     "cohort.csv", features=["age", "dose"], outcomes=["pulse"], id_column="id"
+    ... )
+    >>> source.n, source.feature_names, source.outcome_names
+    (3, ('age', 'dose'), ('pulse',))
     """
 
     def opened(source: Any) -> TableColumns:

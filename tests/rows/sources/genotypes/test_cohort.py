@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from factories import bed_properties
 from primo.errors import InputError, PrivacyError
 from primo.rows.sources.genotypes.cohort import (
     frequencies_of_panel,
@@ -42,16 +43,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def write_bed(name, values, fid, iid, alleles="AC"):
-    d = values.shape[1]
-    properties = {
-        "fid": fid,
-        "iid": iid,
-        "sid": [f"rs{j}" for j in range(d)],
-        "chromosome": ["1"] * d,
-        "bp_position": list(range(1, d + 1)),
-        "allele_1": [alleles[0]] * d,
-        "allele_2": [alleles[1]] * d,
-    }
+    properties = bed_properties(fid, iid, values.shape[1], alleles)
     bed_reader.to_bed(f"{name}.bed", values, properties=properties)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.data import SHARED
+from factories import read_columns as read
 from primo.errors import InputError
 from primo.rows.sources.genotypes import packed, people
 from primo.rows.sources.genotypes.plink import open_bed
@@ -37,10 +38,6 @@ def random_genotypes(n, d, missing=0.1, seed=0):
     values = rng.integers(0, 3, size=(n, d)).astype(np.float64)
     values[rng.random((n, d)) < missing] = np.nan
     return values
-
-
-def read(columns, order=None, rows=10):
-    return np.vstack(list(columns.blocks(range(columns.n) if order is None else order, rows)))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 30, 1001])
