@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import primo
+from factories import planned
 from primo.errors import (
     ABSENT,
     Advice,
@@ -20,7 +21,7 @@ from primo.errors import (
     PrimoWarning,
     in_python,
 )
-from primo.planning.make import check_choices, make_plan
+from primo.planning.settings import Settings, check_choices
 from primo.privacy.bounds import Bounds
 from primo.privacy.budget import Budget
 from primo.privacy.protection import Protection
@@ -59,16 +60,7 @@ def test_plain_text_is_left_alone():
 
 
 def settings(**changed):
-    return {
-        "split": None,
-        "outcome_moments": "auto",
-        "missing": "error",
-        "association": "gauss",
-        "calibration": "exact",
-        "sampled": None,
-        "reference_covariance": False,
-        **changed,
-    }
+    return Settings(epsilon=1, delta=1e-6, **changed)
 
 
 @pytest.mark.parametrize(
@@ -77,23 +69,21 @@ def settings(**changed):
         (lambda: Budget(epsilon=0, delta=1e-6), "epsilon", 0, None),
         (lambda: Budget(epsilon=1, delta="x"), "delta", "x", None),
         (lambda: Protection.parse("all"), "protection", "all", "choose one of"),
-        (lambda: check_choices(Protection.BOTH, **settings(split=3.0)), "split", 3.0, None),
+        (lambda: check_choices(settings(split=3.0)), "split", 3.0, None),
         (
-            lambda: check_choices(Protection.BOTH, **settings(association="projection")),
+            lambda: check_choices(settings(association="projection")),
             "association",
             "projection",
             'Use association="gauss"',
         ),
         (
-            lambda: check_choices(Protection.FEATURES, **settings(sampled=7)),
+            lambda: check_choices(settings(protection="features", covariance_rows=7)),
             "covariance_rows",
             7,
             "leave it out",
         ),
         (
-            lambda: make_plan(
-                n=9, d=2, l=1, epsilon=1, delta=1e-3, feature_bounds=None, outcome_bounds=None
-            ),
+            lambda: planned(n=9, d=2, l=1, epsilon=1, delta=1e-3),
             "feature_bounds",
             ABSENT,
             "Choose feature_bounds from public knowledge",
