@@ -23,6 +23,7 @@ from scipy.stats import chi2
 from primo.release import Release
 from primo.uncertainty.columns import fitting
 from primo.uncertainty.multiple import benjamini_hochberg
+from primo.uncertainty.posterior import Posterior
 from primo.uncertainty.system import FIRM, System, check_level, check_target, system_of
 
 __all__ = [
@@ -40,6 +41,7 @@ FOUND = "signal found"
 NOT_FOUND = "not distinguishable from noise"
 NOT_DETERMINED = "not determined"
 FIRM_VARIATION = 0.25  # relative error of an outcome's variation above which R² is not trusted
+MOSTLY = 0.5  # of a released eigenvalue that the features must make: the rest is noise
 SOFT_SHARE = 0.1  # of the explained variation in directions that are not firm: the same
 
 
@@ -154,28 +156,29 @@ def _r_squared(
 ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
     """Estimate, lower and upper end, and whether they can be trusted; (l,) each."""
     posterior = system.posterior
-    vectors, values, s2 = posterior.vectors, posterior.released, system.off_variance
-    top = max(float(values.max()), 0.0)
-    firm = values > max(FIRM * np.sqrt(2 * s2), 1e-10 * top)
+    values, s2 = posterior.values, system.off_variance
+    firm = _firm(posterior, s2)
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=firm)
-    h2 = (vectors.T @ posterior.moments.association) ** 2
+    h2 = (posterior.vectors.T @ posterior.moments.association) ** 2
     second = posterior.along**2 + posterior.errors @ posterior.shares.T
-    weighted = posterior.values @ second
+    weighted = values @ second
     signal = weighted > 1e-12 * system.variation  # where not, nothing to speak of is explained
-    ratio = np.divide(second.sum(axis=0), weighted, out=np.zeros(system.l), where=signal)  # ‖θ‖²/S
-    firm_ratio = np.divide(inverse @ second, weighted, out=np.zeros(system.l), where=signal)
-    soft = np.where(firm, 0.0, posterior.values) @ second
+    per_unit = np.divide(second, weighted, out=np.zeros_like(second), where=signal)  # t²/S
+    leaked = posterior.crossed @ per_unit
+    within = np.where(firm[:, None], per_unit, 0.0)
+    soft = np.where(firm, 0.0, values) @ second
 
     sampling = system.sampling(target)
     # E[raw] = bias + scale·S and Var[raw] = c0 + c1·S + c2·S².
     base = posterior.moments.noise_variances
     raw = inverse @ h2 + soft
     bias = base * inverse.sum() + sampling * system.d
-    scale = 1 + s2 * (ratio * inverse.sum() + firm_ratio)
-    squares = float(inverse @ inverse)
-    c0 = 2 * base**2 * squares + 2 * soft**2 + 2 * system.d * sampling**2
-    c1 = 4 * base * ratio + 4 * base * s2 * ratio * squares
-    c2 = 2 * s2 * ratio**2 + 2 * (s2 * ratio) ** 2 * squares
+    scale = 1 + inverse @ leaked
+    squares = inverse**2
+    c0 = 2 * base**2 * squares.sum() + 2 * soft**2 + 2 * system.d * sampling**2
+    c1 = 4 * base * (within.sum(axis=0) + squares @ leaked)
+    c2 = 2 * np.sum(within * (posterior.crossed @ within + s2 * within), axis=0)
+    c2 += 2 * squares @ leaked**2
     variation = system.variation
     excess = raw - bias
     estimate = np.clip(excess / (scale * variation), 0.0, 1.0)
@@ -193,9 +196,17 @@ def _r_squared(
     trusted = np.sqrt(system.variation_variance) <= FIRM_VARIATION * variation
     trusted &= soft <= SOFT_SHARE * np.maximum(weighted, 1e-300)
     # Where nothing seems to be explained it must not be for want of directions that are known.
-    known = posterior.values[firm].sum() >= (1 - SOFT_SHARE) * posterior.values.sum() > 0
+    known = values[firm].sum() >= (1 - SOFT_SHARE) * values.sum() > 0
     trusted &= signal | known
     return estimate, lower, upper, trusted
+
+
+def _firm(posterior: Posterior, off_variance: float) -> NDArray[np.bool_]:
+    """Which directions are known well enough to divide by what the features vary along them, (d,)."""
+    released, values = posterior.released, posterior.values
+    top = max(float(values.max()), 0.0)
+    firm = released > FIRM * np.sqrt(2 * off_variance)
+    return np.asarray(firm & (values > np.maximum(MOSTLY * released, 1e-10 * top)))
 
 
 def _inverted(
