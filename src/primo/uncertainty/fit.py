@@ -40,9 +40,11 @@ Floats = NDArray[np.float64]
 FOUND = "signal found"
 NOT_FOUND = "not distinguishable from noise"
 NOT_DETERMINED = "not determined"
-FIRM_VARIATION = 0.25  # relative error of an outcome's variation above which R² is not trusted
+FIRM_VARIATION = 0.2  # relative error of an outcome's variation above which R² is not trusted
 MOSTLY = 0.5  # of a released eigenvalue that the features must make: the rest is noise
-SOFT_SHARE = 0.1  # of the explained variation in directions that are not firm: the same
+WIDEST = 0.75  # interval that says hardly more than that R² lies between 0 and 1: the same
+HIDDEN = 0.05  # of the variation, that could be explained along them unnoticed: the same
+SOFT_SHARE = 0.2  # of the explained variation in directions that are not firm: the same
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -185,19 +187,26 @@ def _r_squared(
     # In terms of R² = S/C, with the error of C.
     c1 = c1 * variation + 4 * sampling * (1 - estimate) ** 2 * variation
     c2 = c2 * variation**2 + scale**2 * system.variation_variance + 4 * system.n * sampling**2
+    kappa = float(ndtri((1 + level) / 2)) ** 2
     lower, upper = _inverted(
         estimate,
         slope=scale * variation,
         constant=c0,
         linear=c1,
         square=c2,
-        kappa=float(ndtri((1 + level) / 2)) ** 2,
+        kappa=kappa,
     )
     trusted = np.sqrt(system.variation_variance) <= FIRM_VARIATION * variation
     trusted &= soft <= SOFT_SHARE * np.maximum(weighted, 1e-300)
-    # Where nothing seems to be explained it must not be for want of directions that are known.
-    known = values[firm].sum() >= (1 - SOFT_SHARE) * values.sum() > 0
-    trusted &= signal | known
+    # Where nothing is seen to be explained it must not be for want of directions that are known: what
+    # would go unnoticed along the others must be little.
+    faint = np.maximum(np.where(firm, 0.0, values), 0.0)
+    unseen = np.divide(1.0, faint, out=np.zeros_like(faint), where=faint > 1e-10 * faint.max())
+    hidden = unseen @ h2 + kappa * base * unseen.sum()
+    trusted &= (lower > 0) | (hidden <= HIDDEN * variation)
+    # Judged half-way between the ends: near them intervals are short because they stop there.
+    halfway = np.sqrt(kappa * (c0 + c1 / 2 + c2 / 4))
+    trusted &= 2 * halfway <= WIDEST * scale * variation
     return estimate, lower, upper, trusted
 
 
