@@ -47,7 +47,9 @@ BOTH_ENDS = 0.9  # of the largest mean square: nearly all values lie at the two 
 KNOWN = 0.25  # relative error of an outcome's own variation above which its R² is not determined
 FEWEST_ALIKE = 4  # outcomes that can be told to be alike; as `system` shrinks their variations
 FAR_BELOW = 0.25  # of the variation of the outcomes that can be told from noise
-LESS = 0.9  # of the variance that scales promise: below it long rows held the rest, or scales are wide
+LESS = (
+    0.9  # of the variance that scales promise: below it long rows held the rest, or scales are wide
+)
 LEAST_KEPT = 0.6  # of that variance, whatever shortening was to be expected
 FEW = 0.04  # mean squared length over the squared norm, below which hardly a row can be that long
 RAREST = 0.01  # frequency below which `Bounds.from_frequencies` does not follow an allele

@@ -200,7 +200,9 @@ def _r_squared(
     trusted &= soft <= SOFT_SHARE * np.maximum(weighted, 1e-300)
     # Where nothing is seen to be explained it must not be for want of directions that are known: what
     # would go unnoticed along the others must be little.
-    lost = ~firm & (values <= 1e-10 * max(float(values.max()), 0.0))  # of an exact one it is nothing
+    lost = ~firm & (
+        values <= 1e-10 * max(float(values.max()), 0.0)
+    )  # of an exact one it is nothing
     unseen = np.divide(1.0, values, out=np.zeros_like(values), where=~firm & ~lost)
     hidden = unseen @ h2 + kappa * base * unseen.sum()
     hidden = np.where(lost.any() and s2 > 0, np.inf, hidden)
