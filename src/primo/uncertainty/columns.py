@@ -174,9 +174,8 @@ def _effective(total: float, squares: float, width: int) -> float:
 class Fitting:
     """Of which outcomes R² can be stated; flags of the outcomes, (l,) each."""
 
-    features_cut: (
-        bool  # some features were cut, by the look of them: R² would hold for cut rows only
-    )
+    # Some features were cut or shortened, by the look of them: R² would hold for such rows only.
+    features_cut: bool
     cut: Flags  # the outcome itself was
     lost: Flags  # its variation cannot be told from noise, though that of others can
     known: Flags  # its variation is known to 25 %, or that of all if they are alike
@@ -286,9 +285,10 @@ def less_than_stated(block: Block, errors: float = 0.0) -> Flags:
     known share of the variance. Where a column has less, its longest rows held much of it (heavy
     tails) and what they explained is unknown, or the scale is too wide: the release cannot tell which.
     It is asked of the mean and the median column, and of each by itself. `errors` is how many standard
-    errors of noise are allowed for: none where R² would be stated on the strength of it. Nothing is promised by ranges, by a norm alone, or where rows are so much
-    shorter than the norm that hardly one can have reached it. Columns with the scale of their own
-    mean's allele counts (or zeros and ones) have no tails.
+    errors of noise are allowed for: none where R² would be stated on the strength of it. Nothing is
+    promised by ranges, by a norm alone, or where rows are so much shorter than the norm that hardly one
+    can have reached it. Columns with the scale of allele counts (or zeros and ones) of their mean have
+    no tails.
     """
     clip = block.clip
     none = np.zeros(block.width, dtype=bool)
@@ -352,7 +352,7 @@ def _codes(clip: Clip) -> Flags:
 
 
 def _counted(clip: Clip) -> Flags:
-    """Columns scaled as counts of alleles, or zeros and ones, of their mean: `Bounds.from_frequencies`."""
+    """Columns scaled as counts of alleles, or zeros and ones, of their mean."""
     found = np.zeros(clip.width, dtype=bool)
     for copies in (1, 2):
         f = np.clip(clip.centre / copies, 0.0, 1.0)

@@ -1,14 +1,17 @@
 """Private goodness of fit: how much of each outcome the features explain, from released numbers.
 
-For the least-squares coefficients θ of the rows, with w = e − E₁θ, exactly
+In the basis of the released eigenvectors the true covariance A has a diagonal a and, off it, small
+random entries B that the noise made (both simulated, `posterior`). For the least-squares coefficients
+t of the rows in that basis the released association is h = (a + B)t + e. Summed over the directions F
+that are firm (`_firm`; the others are G) exactly
 
-    ĜᵀÂ⁻¹Ĝ = θᵀAθ + 2θᵀe − θᵀE₁θ + wᵀÂ⁻¹w,
+    Σ_F h²/a = S − t_GᵀAt_G + t_FᵀBt_F + 2t_Fᵀe + Σ_F (Bt + e)²/a,      S = tᵀAt explained in all.
 
-so the explained variation S = θᵀAθ is over-estimated by about (σ₂² + s²‖θ‖²)·tr Â⁻¹, with a variance
-that is quadratic in S once ‖θ‖² = ρ·S is granted (ρ from the posterior). R² = S/C with the noisy
+So only the firm part of t meets the noise to first order, and the last sum is what S is over-estimated
+by; its mean and variance are quadratic in S once t²/S is granted (from the posterior). t_GᵀAt_G comes
+from the posterior: dividing by the eigenvalues of G would drown everything else. R² = S/C with the noisy
 variation C is a ratio again: its interval inverts "S − R²C is 0", so it is asymmetric, never leaves
-[0, 1] and contains the estimate. Directions of the features that are not firm (`system.FIRM`) enter
-through the posterior instead: dividing by their eigenvalues would drown everything else.
+[0, 1] and contains the estimate.
 """
 
 from __future__ import annotations
@@ -102,11 +105,14 @@ def goodness_of_fit(
     -----
     The verdict tests "no slope differs from 0 in the population" and does not depend on `target`. It
     holds whatever the noise of the covariance, which is not divided by.
-    `trusted` is False where the variation of the outcome is known to no better than 25 %, or more
-    than 10 % of what is explained lies in directions of the features lost in covariance noise. R² is
-    then not determined: its interval is [0, 1]. The same holds where the outcome itself, or any feature,
-    was cut to its bounds by the look of it (`columns.fitting`). Interval and
-    estimate always lie in [0, 1], the estimate in the interval.
+    `trusted` is False where the variation of the outcome is known to no better than 20 %; where more
+    than 20 % of what is explained lies in directions of the features lost in covariance noise, or, if
+    nothing is seen to be explained, more than 5 % of the variation could be explained there unnoticed;
+    and where the interval would be longer than 0.75. R² is then not determined: its interval is [0, 1].
+    The same holds where the outcome itself, or any feature, was cut to its bounds by the look of it, or
+    varies less than the scales of its bounds say (`columns.fitting`). Heavy tails that a norm alone
+    shortened do not show in a release. Interval and estimate always lie in [0, 1], the estimate in the
+    interval.
     Guarantee: post-processing; costs no privacy. Cost: that of `primo.coefficients`.
     """
     check_level(level)
