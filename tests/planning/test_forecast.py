@@ -77,7 +77,7 @@ def test_without_privacy_is_out_of_sample(n, d):
 
 
 def test_a_signal_along_leading_directions_is_easier():
-    """Unless stated the forecast is the mean of both; where features are alike there is no difference."""
+    """Unless stated the forecast is the mean of both; for features that are alike they agree."""
     steep = {"r2": 0.4, "eigenvalues": tuple(0.7 ** np.arange(30))}
     plan = make(n=2000, d=30, l=5, epsilon=1.0)
     even, leading = (predict(plan, signal=Signal(**steep, alignment=a)) for a in (0, 1))
