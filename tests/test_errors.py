@@ -125,7 +125,7 @@ def test_a_wrapped_error_is_about_the_same():
     with pytest.raises(
         primo.BoundsError, match=r"feature_bounds: lower=2\.0 is not below"
     ) as caught:
-        primo.plan(n=9, d=2, l=1, epsilon=1, feature_bounds=(2, 1))
+        primo.compare_plans(n=9, d=2, l=1, epsilon=1, feature_bounds=(2, 1))
     assert caught.value.argument == "feature_bounds"
 
 

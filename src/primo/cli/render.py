@@ -104,6 +104,7 @@ PYTHON_ONLY = frozenset(
         "score_public_rows",
         "separator",
         "signal",
+        "signal.alignment",
         "signal.effective_rank",
         "signal.eigenvalues",
         "signal.feature_mean",

@@ -13,9 +13,12 @@ from scipy.optimize import brentq
 from primo.errors import Argument, InputError
 from primo.privacy.budget import is_number
 
-__all__ = ["Signal", "as_signal", "effective_rank_of"]
+__all__ = ["Signal", "as_signal", "effective_rank_of", "preferred"]
 
 Floats = NDArray[np.float64]
+
+#: Signals of which nothing is known: without a preferred direction, and along the leading ones.
+USUAL_ALIGNMENTS = (0.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +49,11 @@ class Signal:
         the easier, so state it for features that are less or more correlated.
     eigenvalues
         The d eigenvalues of XᵀX up to a factor, if public data tell them, instead of a rank.
+    alignment
+        Where the signal lies. 0: no preferred direction, effects alike per standard deviation of a
+        feature. 1: along the directions in which the features vary most, as ancestry lies along the
+        leading components of genotypes; slopes vary as the eigenvalues do. If None, forecasts are
+        averaged over 0 and 1: real signals lie between them.
     outcome_correlation
         Correlation of any two outcomes, in signal and residual alike.
 
@@ -66,6 +74,7 @@ class Signal:
     outcome_spread: float | None = None
     effective_rank: float | None = None
     eigenvalues: tuple[float, ...] | None = None
+    alignment: float | None = None
     outcome_correlation: float = 0.0
 
     def __post_init__(self) -> None:
@@ -99,6 +108,9 @@ class Signal:
                 )
             if not values.sum() > 0:
                 raise InputError(Argument("signal.eigenvalues"), " must not all be 0")
+        aligned = self.alignment
+        if aligned is not None and not (is_number(aligned) and 0 <= aligned <= 1):
+            raise InputError(Argument("signal.alignment", aligned), " must lie in [0, 1]")
         if not is_number(correlation) or not 0 <= correlation < 1:
             raise InputError(
                 Argument("signal.outcome_correlation", correlation), " must lie in [0, 1)"
@@ -169,6 +181,11 @@ class Signal:
             return min(self.effective_rank, d)
         return d / (1 + math.sqrt(d) / 16)
 
+    @property
+    def alignments(self) -> tuple[float, ...]:
+        """Powers of the eigenvalues that a forecast is averaged over."""
+        return USUAL_ALIGNMENTS if self.alignment is None else (self.alignment,)
+
     def spectrum(self, d: int) -> Floats:
         """Return d ascending eigenvalues that add up to 1.
 
@@ -201,6 +218,21 @@ def effective_rank_of(eigenvalues: Floats) -> float:
     """Return exp of the entropy of the eigenvalues' shares, between 1 and their number."""
     shares = eigenvalues[eigenvalues > 0] / eigenvalues.sum()
     return float(np.exp(-shares @ np.log(shares)))
+
+
+def preferred(values: Floats, spread: Floats, alignment: float) -> Floats:
+    """Return the variances of slopes along directions in which features have the variances `values`.
+
+    `spread` holds the variances of the features themselves. At alignment 0 effects are alike per
+    standard deviation of a feature, so slopes are the smaller the more a feature varies in the units
+    of its bounds; which features make up which direction is not known, and the largest are taken to go
+    with the largest. At 1 slopes vary as the eigenvalues do.
+    """
+    alone = np.quantile(spread, np.linspace(0, 1, len(values)))
+    alone = np.maximum(alone / alone.max(), 1e-12)
+    relative = np.maximum(values / values.max(), 1e-12)
+    variances = relative**alignment * alone ** (alignment - 1)
+    return np.asarray(np.where(values > 0, variances / variances.max(), 0.0))
 
 
 def as_signal(signal: Signal | None) -> Signal:

@@ -71,6 +71,7 @@ class Law:
         if d > 1:
             rank = max(1, round(self.signal.rank(d)))
             explained += f", and vary in about {rank} of {d} directions"
+            explained += "; " + _alignment(self.signal.alignment)
         return (explained, self.features.words, self.outcomes.words)
 
     def spreads(self) -> Signal:
@@ -97,6 +98,15 @@ class Law:
             feature_spread=None,
             outcome_spread=None,
         )
+
+
+def _alignment(alignment: float | None) -> str:
+    """Say which directions are assumed to carry the signal."""
+    even = "a signal that prefers no direction, with effects alike per standard deviation"
+    leading = "one along the directions in which the features vary most"
+    if alignment is None:
+        return f"the forecast is the mean for {even}, and for {leading}"
+    return f"the signal is between {even} (0), and {leading} (1), at {alignment:g}"
 
 
 def law_of(plan: Plan, signal: Signal) -> Law:
