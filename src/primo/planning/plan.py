@@ -12,6 +12,7 @@ from primo.privacy.bounds import Clip
 from primo.privacy.budget import Budget
 from primo.privacy.calibration import epsilon_with_margin
 from primo.privacy.grid import Grid
+from primo.privacy.norm_search import NormSearch
 from primo.privacy.protection import Protection
 
 __all__ = ["CovarianceOrigin", "Plan"]
@@ -60,11 +61,25 @@ class Plan:
     covariance_origin: CovarianceOrigin = CovarianceOrigin.ROWS
     earlier_mu: float = 0.0  # of the earlier releases that this one extends, composed
     rows_per_person: int = 1  # 2 where a row is a haplotype; the guarantee above is for one row
+    auto_norms: tuple[str, ...] = ()  # blocks whose norm was asked to be found: norm="auto"
+    norm_search: NormSearch | None = None  # noisy histograms that private norms are found from
 
     def __post_init__(self) -> None:
         """Refuse more rows of a person than anybody owns, which floats could not multiply by."""
         if self.rows_per_person > MOST_ROWS_PER_PERSON:
             raise InputError(f"rows_per_person must be at most {MOST_ROWS_PER_PERSON}")
+
+    @property
+    def declined(self) -> bool:
+        """Whether norms were asked for that too few rows could tell: the stated ones are used."""
+        private = {"features": self.protection.features_private}
+        private["outcomes"] = self.protection.outcomes_private
+        return self.norm_search is None and any(private[block] for block in self.auto_norms)
+
+    @property
+    def counts_lengths(self) -> bool:
+        """Whether a first pass counts the lengths of rows, to find norms by."""
+        return bool(self.auto_norms) and not self.declined
 
     @property
     def width(self) -> int:
