@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from experiments.data import (
 )
 from experiments.figures.problem import Truth
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.released.coefficients import coefficients
 from primo.rows.sources.arrays.memory import ArraySource
@@ -103,20 +104,17 @@ def oracle(truth: Truth, clipped: Matrix, sigma: float, rng: np.random.Generator
 def run(draw: Draw, rng: np.random.Generator) -> dict[str, float]:
     """Make one release and return the R² of every method from it."""
     n = draw.source.n
-    public = {
-        "n": n,
-        "d": draw.d,
-        "l": draw.l,
-        "epsilon": EPSILON,
-        "delta": 1 / n**2,
-        "feature_bounds": Bounds(norm=draw.feature_norm),
-        "outcome_bounds": Bounds(norm=draw.outcome_norm),
-        "intercept": False,
-        "missing": "centre",
-    }
+    settings = Settings(
+        epsilon=EPSILON,
+        delta=1 / n**2,
+        feature_bounds=Bounds(norm=draw.feature_norm),
+        outcome_bounds=Bounds(norm=draw.outcome_norm),
+        fit_intercept=False,
+        missing="centre",
+    )
     truth, clipped = truth_of(draw)
-    weaker = make_plan(**public, protection="outcomes")  # type: ignore[arg-type]
-    plan = make_plan(**public)  # type: ignore[arg-type]
+    weaker = make_plan(replace(settings, protection="outcomes"), n=n, d=draw.d, l=draw.l)
+    plan = make_plan(settings, n=n, d=draw.d, l=draw.l)
     release = make_release(draw.source, plan, bits=RandomBits.fresh())
 
     def fitted(estimator: str, ridge_lambda: float | str | None = None) -> float:

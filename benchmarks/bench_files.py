@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.timing import in_turn, peak_memory
+from primo.planning.settings import Settings
 from primo.released.coefficients import coefficients
 from primo.released.release import Release
 from primo.rows.sources.base import Source
@@ -31,7 +32,7 @@ from primo.rows.sources.genotypes.plink import open_bed
 from primo.rows.sources.paired import PairedSource
 from primo.rows.sources.tabular.parquet import open_parquet
 from primo.wall.noise import RandomBits
-from primo.workflow.fit import Engine, Settings, prepare, release_rows
+from primo.workflow.fit import Engine, prepare, release_rows
 
 PHENOTYPES = {"Parquet": "pheno.parquet", "text": "pheno.tsv"}
 TARGET = 1.5  # times the slower of bed-reader alone and the bare products, at this size:
@@ -75,7 +76,7 @@ def open_source(folder: Path, phenotypes: str) -> Source:
     return PairedSource(features=genotypes, outcomes=outcomes, feature_rows=rows, outcome_rows=rows)
 
 
-def release(folder: Path, phenotypes: str, workers: int | None = None) -> Release:
+def release(folder: Path, phenotypes: str, threads: int | None = None) -> Release:
     settings = Settings(
         epsilon=5, delta=1e-8, feature_bounds=(0, 2), outcome_bounds=(-5, 5), missing="centre"
     )
@@ -84,7 +85,7 @@ def release(folder: Path, phenotypes: str, workers: int | None = None) -> Releas
         source,
         prepare(source, settings),
         bits=RandomBits.fresh(),
-        engine=Engine(workers=workers),
+        engine=Engine(threads=threads),
     )
 
 

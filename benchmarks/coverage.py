@@ -32,6 +32,7 @@ from experiments.cohort import simulate_haplotypes
 from experiments.data import SHARED, kg_haplotypes
 from primo.planning.make import make_plan
 from primo.planning.plan import Plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.released import uncertainty
 from primo.released.release import Release
@@ -90,14 +91,16 @@ class World:
         norm = float(np.linalg.norm(features - centre, axis=1).max())
         variance = 1 + (1 - NULL_SHARE) * features.var(axis=0).sum() / np.sqrt(cell.d)
         plan = make_plan(
+            Settings(
+                epsilon=cell.epsilon,
+                delta=1 / cell.n**2,
+                protection=cell.protection,
+                feature_bounds=Bounds(norm=norm, centre=centre),
+                outcome_bounds=Bounds(norm=float((1.15 * cell.l**0.5 + 1) * np.sqrt(variance))),
+            ),
             n=cell.n,
             d=cell.d,
             l=cell.l,
-            epsilon=cell.epsilon,
-            delta=1 / cell.n**2,
-            protection=cell.protection,
-            feature_bounds=Bounds(norm=norm, centre=centre),
-            outcome_bounds=Bounds(norm=float((1.15 * cell.l**0.5 + 1) * np.sqrt(variance))),
         )
         rows = np.column_stack([features - centre, np.full(len(features), plan.constant)])
         covariance = rows.T @ rows * (cell.n / len(rows))

@@ -67,7 +67,7 @@ class Counted:
 
 
 def count_draws(
-    draws: int, *, variance_bits: int, seed: int | None = None, workers: int = 1
+    draws: int, *, variance_bits: int, seed: int | None = None, threads: int = 1
 ) -> Counted:
     """Draw and count, a few million at a time."""
     bits = RandomBits.fresh() if seed is None else RandomBits.seeded(seed)
@@ -78,7 +78,7 @@ def count_draws(
     for start in range(0, draws, _CHUNK):
         values = np.zeros(min(_CHUNK, draws - start), dtype=np.int64)
         add_noise(
-            values, variance_bits=variance_bits, bits=bits, label=f"law {start}", workers=workers
+            values, variance_bits=variance_bits, bits=bits, label=f"law {start}", threads=threads
         )
         for limit, side in beyond:
             beyond[limit, side] += int(np.count_nonzero(side * values > limit * sigma))

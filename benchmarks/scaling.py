@@ -65,7 +65,7 @@ def cost(n: int, d: int, l: int, repeats: int) -> float:
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
-        make_release(source, plan, bits=RandomBits.fresh(), workers=1)
+        make_release(source, plan, bits=RandomBits.fresh(), threads=1)
         times.append(time.perf_counter() - start)
     return min(times)
 

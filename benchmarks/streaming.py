@@ -26,6 +26,7 @@ from benchmarks.timing import peak_memory
 from primo._util.threads import blas_threads
 from primo.planning.make import make_plan
 from primo.planning.plan import Plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows.moments import fold
 from primo.rows.sources.arrays.npy import open_npy
@@ -74,14 +75,16 @@ def pool(width: int) -> NDArray[np.float32]:
 def plan_for(source: Source, **changes: str) -> Plan:
     d, l = len(source.feature_names), len(source.outcome_names)
     return make_plan(
+        Settings(
+            epsilon=5,
+            delta=1e-12,
+            feature_bounds=Bounds(norm=1.2 * d**0.5),
+            outcome_bounds=Bounds(norm=1.2 * l**0.5),
+            **changes,
+        ),
         n=source.n,
         d=d,
         l=l,
-        epsilon=5,
-        delta=1e-12,
-        feature_bounds=Bounds(norm=1.2 * d**0.5),
-        outcome_bounds=Bounds(norm=1.2 * l**0.5),
-        **changes,  # type: ignore[arg-type]
     )
 
 
@@ -178,8 +181,8 @@ def ratios(folder: Path, gigabytes: float) -> None:
                 _ = numbers.T @ numbers
 
         fold(source, plan)  # loads libraries, and the file into the cache of the system
-        one = seconds(lambda: fold(source, plan, workers=1))
-        two = seconds(lambda: fold(source, plan, workers=2))
+        one = seconds(lambda: fold(source, plan, threads=1))
+        two = seconds(lambda: fold(source, plan, threads=2))
         alone = {"reading alone": seconds(read), "bare products": seconds(multiply)}
     where = f"stream: {gigabytes:g} GB of .npy, d={D} l={L}"
     for name, peer in alone.items():

@@ -30,11 +30,12 @@ from rich.table import Table
 from baselines.base import shortened
 from experiments.cohort import Haplotypes, simulate_haplotypes
 from primo.forecast.assumptions import Signal
-from primo.forecast.compare import plan
+from primo.forecast.compare import compare_plans
 from primo.forecast.table import Variant
 from primo.forecast.theory import ASSOCIATIONS, associations_for
 from primo.planning.make import make_plan
 from primo.planning.plan import Plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.privacy.protection import Protection
 from primo.released.estimate import NoisyMoments, estimate
@@ -224,15 +225,17 @@ def measure(cell: Cell, drawn: Setting, rng: np.random.Generator) -> dict[tuple[
     """Return the R² of all variants on one noisy release."""
     norm = float((1.15 * cell.l**0.5 + 1) * np.sqrt(drawn.variance))
     made = make_plan(
+        Settings(
+            epsilon=cell.epsilon,
+            delta=1 / cell.n**2,
+            protection=cell.protection,
+            feature_bounds=Bounds(norm=drawn.feature_norm),
+            outcome_bounds=Bounds(norm=norm),
+            fit_intercept=False,
+        ),
         n=cell.n,
         d=cell.d,
         l=cell.l,
-        epsilon=cell.epsilon,
-        delta=1 / cell.n**2,
-        protection=cell.protection,
-        feature_bounds=Bounds(norm=drawn.feature_norm),
-        outcome_bounds=Bounds(norm=norm),
-        intercept=False,
     )
     exact = draw(made, drawn, rng)
     noisy = exact.association + made.association_sigma * rng.standard_normal((cell.d, cell.l))
@@ -269,14 +272,14 @@ def measure(cell: Cell, drawn: Setting, rng: np.random.Generator) -> dict[tuple[
 
 
 def forecast(cell: Cell, signal: Signal) -> Variant:
-    made = plan(
+    made = compare_plans(
         n=cell.n,
         d=cell.d,
         l=cell.l,
         epsilon=cell.epsilon,
         protection=cell.protection,
         signal=signal,
-        intercept=False,
+        fit_intercept=False,
     )
     return made.recommended
 

@@ -130,9 +130,7 @@ CHARGED = (
     Mutant(
         "two releases of the same people are charged once",
         (
-            Patch(
-                "workflow/fit.py", "release_id or secrets.token_hex(16)", 'release_id or "release"'
-            ),
+            Patch("workflow/fit.py", "release_id or new_release_id()", 'release_id or "release"'),
             Patch("workflow/fit.py", "again=bits.unbound", "again=True"),
         ),
         (f"{_CHARGES}::test_releases_add_up",),

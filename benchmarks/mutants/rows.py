@@ -261,8 +261,18 @@ CLIPPING = (
         (
             Patch(
                 "workflow/pipeline.py",
+                "_projected(release, public) if",
+                "_projected(release, public, source) if",
+            ),
+            Patch(
+                "workflow/pipeline.py",
+                "def _projected(release: Release, outcomes: NDArray[Any] | None)",
+                "def _projected(release: Release, outcomes: NDArray[Any] | None, source: Source)",
+            ),
+            Patch(
+                "workflow/pipeline.py",
                 "n=plan.n, radius=root * plan.features.norm",
-                'n=plan.n, radius=float(np.linalg.norm(_public_block(source, "features")))',
+                "n=plan.n, radius=float(np.linalg.norm(source.features))",
             ),
         ),
         (f"{_AROUND}[features-projection-full-intercept]",),

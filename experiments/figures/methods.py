@@ -29,6 +29,7 @@ from experiments.figures.problem import Problem
 from experiments.tuning import tuned
 from primo.errors import InputError, ReproducibleNoiseWarning
 from primo.forecast.compare import choose_plan
+from primo.planning.settings import Settings
 from primo.wall.noise import RandomBits
 
 __all__ = ["METHODS", "Fit", "Method"]
@@ -115,15 +116,17 @@ def _primo(**options: Any) -> Callable[[Problem, float, float, int], Fit]:
         else:
             seconds = math.nan
             plan = choose_plan(
+                Settings(
+                    epsilon=epsilon,
+                    delta=delta,
+                    feature_bounds=primo.Bounds(norm=norms[0]),
+                    outcome_bounds=primo.Bounds(norm=norms[1]),
+                    fit_intercept=False,
+                    **{"association": "gauss", **what},
+                ),
                 n=problem.n,
                 d=problem.d,
                 l=problem.l,
-                epsilon=epsilon,
-                delta=delta,
-                feature_bounds=primo.Bounds(norm=norms[0]),
-                outcome_bounds=primo.Bounds(norm=norms[1]),
-                intercept=False,
-                **{"association": "gauss", **what},
             )
             release = release_moments(moments, plan, bits=RandomBits.seeded(seed))
             slopes = primo.coefficients(release, **how).slopes

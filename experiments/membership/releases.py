@@ -17,6 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from experiments.membership.people import People, Split
 from primo.planning.make import make_plan
 from primo.planning.plan import Plan
+from primo.planning.settings import Settings
 from primo.released.release import Release
 from primo.rows.moments import fold
 from primo.rows.quantise import feature_quantiser, outcome_quantiser
@@ -42,13 +43,10 @@ def plan_for(study: Split, epsilon: float) -> Plan:
     n, d = study.members.features.shape
     features, outcomes = study.bounds()
     return make_plan(
+        Settings(epsilon=epsilon, delta=1 / n**2, feature_bounds=features, outcome_bounds=outcomes),
         n=n,
         d=d,
         l=study.members.outcomes.shape[1],
-        epsilon=epsilon,
-        delta=1 / n**2,
-        feature_bounds=features,
-        outcome_bounds=outcomes,
     )
 
 
@@ -80,12 +78,12 @@ class Published:
 
 def publish(members: People, plan: Plan, seed: int) -> Release:
     """Make a release with primo itself; reproducible, so for experiments only."""
-    return make_release(_source(members), plan, bits=RandomBits.seeded(seed), workers=1)
+    return make_release(_source(members), plan, bits=RandomBits.seeded(seed), threads=1)
 
 
 def exact_sums(people: People, plan: Plan) -> Published:
     """Return exact moments of people, as an attacker who knows their rows computes them."""
-    moments = fold(_source(people), plan, workers=1)
+    moments = fold(_source(people), plan, threads=1)
     return Published(
         covariance=moments.covariance.astype(np.float64) * plan.feature_step**2,
         association=moments.association.astype(np.float64)

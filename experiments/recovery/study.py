@@ -19,6 +19,7 @@ from experiments.recovery.summaries import Equations, equations, summarise
 from experiments.recovery.tally import Tally
 from primo.planning.make import make_plan
 from primo.planning.plan import Plan
+from primo.planning.settings import Settings as ReleaseSettings
 from primo.released.release import Release
 
 __all__ = [
@@ -147,15 +148,17 @@ def plan_for(study: Split, epsilon: float, protection: str, *, single: bool = Fa
     if single:
         features = primo.Bounds(norm=1.0, centre=np.ones(1))
     return make_plan(
+        ReleaseSettings(
+            epsilon=epsilon,
+            delta=1 / len(members) ** 2,
+            protection=protection,
+            feature_bounds=features,
+            outcome_bounds=outcomes,
+            fit_intercept=not single,
+        ),
         n=len(members),
         d=1 if single else members.features.shape[1],
         l=members.outcomes.shape[1],
-        epsilon=epsilon,
-        delta=1 / len(members) ** 2,
-        protection=protection,
-        feature_bounds=features,
-        outcome_bounds=outcomes,
-        intercept=not single,
     )
 
 

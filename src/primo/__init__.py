@@ -16,7 +16,14 @@ if TYPE_CHECKING:
         ReproducibleNoiseWarning,
         WeakGuaranteeWarning,
     )
-    from primo.forecast import PlanTable, Signal, epsilon_for, outcomes_for, plan, rows_for
+    from primo.forecast import (
+        PlanComparison,
+        Signal,
+        compare_plans,
+        epsilon_for,
+        outcomes_for,
+        rows_for,
+    )
     from primo.ledger import create_ledger, open_ledger
     from primo.planning.plan import Plan
     from primo.privacy.bounds import Bounds
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
     from primo.regressor import PrimoRegressor
     from primo.released.bundle import Bundle, read_bundle, write_bundle
     from primo.released.coefficients import Coefficients, coefficients
+    from primo.released.estimation import Estimation
     from primo.released.release import Release
     from primo.released.release_file import load_release, save_release
     from primo.rows.sources.genotypes.cohort import open_cohort
@@ -43,11 +51,12 @@ __all__ = [
     "BudgetError",
     "Bundle",
     "Coefficients",
+    "Estimation",
     "InputError",
     "LedgerError",
     "NotNumericError",
     "Plan",
-    "PlanTable",
+    "PlanComparison",
     "PrimoError",
     "PrimoRegressor",
     "PrivacyError",
@@ -58,6 +67,7 @@ __all__ = [
     "WeakGuaranteeWarning",
     "__version__",
     "coefficients",
+    "compare_plans",
     "create_ledger",
     "epsilon_for",
     "extend",
@@ -65,7 +75,6 @@ __all__ = [
     "open_cohort",
     "open_ledger",
     "outcomes_for",
-    "plan",
     "read_bundle",
     "rows_for",
     "save_release",
@@ -84,11 +93,12 @@ _HOMES = {
     "BudgetError": "primo.errors",
     "Bundle": "primo.released.bundle",
     "Coefficients": "primo.released.coefficients",
+    "Estimation": "primo.released.estimation",
     "InputError": "primo.errors",
     "LedgerError": "primo.errors",
     "NotNumericError": "primo.errors",
     "Plan": "primo.planning.plan",
-    "PlanTable": "primo.forecast",
+    "PlanComparison": "primo.forecast",
     "PrimoError": "primo.errors",
     "PrimoRegressor": "primo.regressor",
     "PrivacyError": "primo.errors",
@@ -98,6 +108,7 @@ _HOMES = {
     "Signal": "primo.forecast",
     "WeakGuaranteeWarning": "primo.errors",
     "coefficients": "primo.released.coefficients",
+    "compare_plans": "primo.forecast",
     "create_ledger": "primo.ledger",
     "epsilon_for": "primo.forecast",
     "extend": "primo.workflow.extend",
@@ -105,7 +116,6 @@ _HOMES = {
     "open_cohort": "primo.rows.sources.genotypes.cohort",
     "open_ledger": "primo.ledger",
     "outcomes_for": "primo.forecast",
-    "plan": "primo.forecast",
     "read_bundle": "primo.released.bundle",
     "rows_for": "primo.forecast",
     "save_release": "primo.released.release_file",

@@ -14,12 +14,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from primo._util.threads import thread_count
 from primo.errors import InputError, PrivacyError
-from primo.released.coefficients import check_estimation, coefficients
-from primo.rows.coerce import column_names, labels, numeric, people_of
-from primo.rows.sources.arrays.memory import ArraySource
+from primo.planning.settings import Settings, spelled_missing
+from primo.released.coefficients import estimate_coefficients
+from primo.released.estimation import Estimation
+from primo.rows.coerce import array_source, column_names, numeric
 from primo.rows.sources.base import Source, is_source
 from primo.wall.noise import check_backend, random_bits
-from primo.workflow.fit import Account, Engine, Settings, prepare, release_rows
+from primo.workflow.fit import Account, Engine, prepare, release_rows
 
 __all__ = ["PrimoRegressor"]
 
@@ -33,7 +34,8 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         The privacy budget of one `fit`, for all outcomes together. Every further `fit` on the same
         people spends it again.
     protection : {"both", "features", "outcomes"}, default "both"
-        What is secret about a row; the rest is taken to be public.
+        What is secret about a row; the rest is taken to be public. "full", "feature" and "label" are
+        other spellings.
     feature_bounds, outcome_bounds : float, (lower, upper) or Bounds, optional
         Public limits: a row norm, a range for (each) column, or `primo.Bounds`. Required for a
         private block; read off the data for a public one if not given.
@@ -42,7 +44,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         simulation from the released numbers.
     association : {"gauss", "projection", "auto"}, default "gauss"
         The mechanism for XᵀY: Gaussian noise, the paper's projection (where one block is public), or
-        whichever `primo.plan` predicts to do better from public numbers.
+        whichever `primo.compare_plans` predicts to do better from public numbers.
     calibration : {"exact", "paper", "paper-alg3"}, default "exact"
         "paper" uses the noise scales as the paper prints them, to reproduce its figures; the release
         then states the epsilon that they truly give.
@@ -57,6 +59,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         public centres of the bounds.
     missing : {"error", "centre"}, default "error"
         What to do with NaN and infinity: refuse, or count them as the public centre of their column.
+        "center" is another spelling.
     split : float in [0.001, 2], optional
         Ratio q/p of association to covariance; chosen from the public l by default.
     outcome_moments : {"auto", "full", "diagonal"}, default "auto"
@@ -186,20 +189,14 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             A `dask.distributed` client, the address of a scheduler, or a number of local worker
             processes. The result does not depend on it.
         """
-        how: dict[str, Any] = {
-            "estimator": self.estimator,
-            "ridge_lambda": self.ridge_lambda,
-            "coefficient_norm": self.coefficient_norm,
-            "solver": self.solver,
-        }
         # Everything that can be refused is refused before a row is read and budget spent.
-        check_estimation(**how)
+        estimation = Estimation(**{f.name: getattr(self, f.name) for f in fields(Estimation)})
         for name in ("fit_intercept", "verbose", "score_public_rows"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise InputError(f"{name}={getattr(self, name)!r} must be True or False")
         engine = Engine(
             backend=self.backend,
-            workers=thread_count(self.n_jobs),
+            threads=thread_count(self.n_jobs),
             client=client,
             show_progress=self.verbose,
         )
@@ -213,7 +210,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             engine=engine,
             account=account,
         )
-        fitted = coefficients(self.release_, **how)
+        fitted = estimate_coefficients(self.release_, estimation)
         self.estimator_ = fitted.estimator
         self.outcome_names_ = np.asarray(fitted.outcome_names, dtype=object)
         self.coef_ = fitted.slopes[:, 0] if single else fitted.slopes.T
@@ -240,17 +237,14 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         outcomes = check_array(
             numeric(y, "outcomes"), ensure_2d=False, ensure_all_finite=False, input_name="y"
         )
-        people = people_of(len(features), len(outcomes), X, y)
-        single = outcomes.ndim == 1
-        outcomes = outcomes.reshape(len(outcomes), -1)
-        source = ArraySource(
-            features=features,
-            outcomes=outcomes,
-            feature_names=labels(getattr(self, "feature_names_in_", None), "x", features.shape[1]),
-            outcome_names=labels(outcome_names, "y", outcomes.shape[1]),
-            **people,
+        source = array_source(
+            features,
+            outcomes,
+            tables=(X, y),
+            feature_names=getattr(self, "feature_names_in_", None),
+            outcome_names=outcome_names,
         )
-        return source, single
+        return source, outcomes.ndim == 1
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return predicted outcomes, (n, l) or (n,) as `fit` was given them."""
@@ -258,7 +252,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         column_names(X)  # refuses a name that means two columns
         array = numeric(X, "features")
         validate_data(self, X, reset=False, skip_check_array=True)  # names and number of columns
-        if self.missing == "centre":
+        if spelled_missing(self.missing) == "centre":
             array = np.where(np.isfinite(array), array, self.release_.plan.features.centre)
         features = check_array(array, dtype=np.float64, input_name="X")
         return np.asarray(features @ self.coef_.T + self.intercept_)

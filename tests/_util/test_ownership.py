@@ -12,6 +12,7 @@ import primo
 from primo._util import atomic, ownership
 from primo._util.ownership import NotOursError, PrivateFolder, open_ours
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.workflow.pipeline import make_release
@@ -24,7 +25,10 @@ SOURCE = Path(primo.__file__).parent
 def plan():
     bounds = Bounds(lower=-1.0, upper=1.0)
     return make_plan(
-        n=60, d=3, l=2, epsilon=0.1, delta=1e-6, feature_bounds=bounds, outcome_bounds=bounds
+        Settings(epsilon=0.1, delta=1e-6, feature_bounds=bounds, outcome_bounds=bounds),
+        n=60,
+        d=3,
+        l=2,
     )
 
 
@@ -157,7 +161,7 @@ class TestStaging:
             folder.rename(tmp_path / "moved")
             folder.mkdir(mode=0o700)
             (folder / "secret").write_bytes(bytes(range(32)))
-            release = make_release(source(), plan(), bits=staging.bits(), workers=1)
+            release = make_release(source(), plan(), bits=staging.bits(), threads=1)
             assert (tmp_path / "moved" / "drawn").exists()
             with pytest.raises(primo.PrivacyError, match="was moved"):
                 staging.write(release)
@@ -251,7 +255,7 @@ class TestLinks:
         victim = tmp_path / "victim"
         victim.write_text("precious")
         release = make_release(
-            source(), plan(), bits=primo.wall.noise.RandomBits.fresh(), workers=1
+            source(), plan(), bits=primo.wall.noise.RandomBits.fresh(), threads=1
         )
         made = os.mkdir
 

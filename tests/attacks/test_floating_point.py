@@ -11,6 +11,7 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows.moments import fold
 from primo.rows.quantise import feature_quantiser, outcome_quantiser
@@ -153,7 +154,7 @@ class TestOrderOfSummation:
         ones = np.ones((len(one), 1))
 
         def association(rows):
-            return int(fold(as_source(rows[:, None], ones), plan, workers=1).association[0, 0])
+            return int(fold(as_source(rows[:, None], ones), plan, threads=1).association[0, 0])
 
         exact = association(one) - association(other)
         x, y = np.empty((1, 1)), np.empty((1, 1))
@@ -167,14 +168,16 @@ class TestOrderOfSummation:
 
 def plan_for(*, n: int, norm: float, l: int = 1):
     return make_plan(
+        Settings(
+            epsilon=1.0,
+            delta=1e-6,
+            fit_intercept=False,
+            feature_bounds=Bounds(norm=norm),
+            outcome_bounds=Bounds(norm=norm),
+        ),
         n=n,
         d=1,
         l=l,
-        epsilon=1.0,
-        delta=1e-6,
-        intercept=False,
-        feature_bounds=Bounds(norm=norm),
-        outcome_bounds=Bounds(norm=norm),
     )
 
 

@@ -61,7 +61,7 @@ def test_folding_once_gives_the_numbers_of_whole_fits(setting):
                 part.plan,
                 bits=seeds(),
                 covariance=released.covariance if elsewhere else None,
-                workers=1,
+                threads=1,
             )
             assert np.array_equal(whole.covariance, released.covariance)
             assert np.array_equal(whole.association, released.association)
@@ -75,7 +75,7 @@ def test_the_sample_is_drawn_as_a_fit_draws_it():
         for coin in (False, True):
             quick = attack.release(coin, new_bits_from(seed))
             source = attack.sources[coin]
-            whole = make_release(source, attack.plan, bits=new_bits_from(seed)(), workers=1)
+            whole = make_release(source, attack.plan, bits=new_bits_from(seed)(), threads=1)
             assert np.array_equal(whole.covariance, quick.covariance)
             assert np.array_equal(whole.association, quick.association)
         sample = new_bits_from(seed)().subset(20, 10, label="sample")

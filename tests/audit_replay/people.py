@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.arrays.npy import open_npy
@@ -17,7 +18,7 @@ from primo.rows.sources.genotypes.cohort import open_cohort
 from primo.rows.sources.paired import PairedSource
 from primo.rows.sources.tabular.tables import table_source
 from primo.wall.noise import RandomBits
-from primo.workflow.fit import Engine, Settings, prepare, release_rows
+from primo.workflow.fit import Engine, prepare, release_rows
 
 PEOPLE, VARIANTS, OUTCOMES = 6, 3, 2
 RANGES = {"allele": (0, 1), "age": (20.0, 70.0)}
@@ -222,7 +223,7 @@ def prepared(source, protection, haplotypes=False, **changes):
 
 def fit(source, ready, **options):
     """Return a fit to be recorded."""
-    given = {"bits": RandomBits.seeded(SEED), "engine": Engine(workers=1)} | options
+    given = {"bits": RandomBits.seeded(SEED), "engine": Engine(threads=1)} | options
     return lambda: release_rows(source, ready, **given)
 
 

@@ -7,12 +7,13 @@ import pytest
 
 from primo.errors import BudgetError, LedgerError
 from primo.ledger import create_ledger
+from primo.planning.settings import Settings
 from primo.privacy.accounting import epsilon_spent, fits
 from primo.privacy.bounds import Bounds
 from primo.privacy.budget import Budget
 from primo.rows.sources.base import Block
 from primo.wall.noise import RandomBits
-from primo.workflow.fit import Account, Settings, prepare, prepare_extension, release_rows
+from primo.workflow.fit import Account, prepare, prepare_extension, release_rows
 
 LIMIT = Budget(epsilon=20, delta=1e-5)
 

@@ -11,10 +11,11 @@ from itertools import product
 import numpy as np
 from scipy.optimize import minimize
 
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall.noise import RandomBits
-from primo.workflow.fit import Engine, Settings, prepare, prepare_extension, release_rows
+from primo.workflow.fit import Engine, prepare, prepare_extension, release_rows
 
 N, D, L = 5, 2, 2
 X_NORM, Y_NORM = 4.0, 3.0
@@ -111,7 +112,7 @@ class Way:
     def fit(self, x, y, **options):
         """Return a fit to be recorded; what comes before it is done already."""
         ready = self.prepared()
-        given = {"bits": RandomBits.seeded(SEED), "engine": Engine(workers=1)} | options
+        given = {"bits": RandomBits.seeded(SEED), "engine": Engine(threads=1)} | options
         return lambda: release_rows(table(x, y), ready, **given)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows.moments import fold
 from primo.rows.sources.arrays.memory import ArraySource
@@ -163,16 +164,18 @@ def reference(features, outcomes):
         outcome_names=tuple(f"y{i}" for i in range(outcomes.shape[1])),
     )
     plan = make_plan(
+        Settings(
+            epsilon=1.0,
+            delta=1e-6,
+            feature_bounds=Bounds(norm=4.0),
+            outcome_bounds=Bounds(lower=-2.0, upper=5.0),
+            missing="centre",
+        ),
         n=source.n,
         d=features.shape[1],
         l=outcomes.shape[1],
-        epsilon=1.0,
-        delta=1e-6,
-        feature_bounds=Bounds(norm=4.0),
-        outcome_bounds=Bounds(lower=-2.0, upper=5.0),
-        missing="centre",
     )
-    return fold(source, plan, workers=1), plan
+    return fold(source, plan, threads=1), plan
 
 
 def assert_same_moments(source, features, outcomes):
@@ -180,7 +183,7 @@ def assert_same_moments(source, features, outcomes):
     expected, plan = reference(features, outcomes)
     cuts = [0, 1, source.n // 3, source.n - 5, source.n]
     parts = [fold(source.part(a, b), plan) for a, b in itertools.pairwise(cuts)]
-    whole = [fold(source, plan, block_rows=rows, workers=2) for rows in (3, 1000)]
+    whole = [fold(source, plan, block_rows=rows, threads=2) for rows in (3, 1000)]
     for found in [*whole, parts[0] + parts[1] + parts[2] + parts[3]]:
         assert found.rows == expected.rows
         for name in ("covariance", "association", "outcome"):

@@ -8,6 +8,7 @@ from baselines.base import ExactMoments
 from experiments.figures.from_moments import release_moments
 from primo.errors import InputError
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall.noise import RandomBits
 from primo.workflow.pipeline import make_release
@@ -24,14 +25,16 @@ def rows():
 
 def planned(features, outcomes, **options):
     return make_plan(
+        Settings(
+            epsilon=2.0,
+            delta=1e-6,
+            feature_bounds=primo.Bounds(norm=float(np.linalg.norm(features, axis=1).max())),
+            outcome_bounds=primo.Bounds(norm=float(np.linalg.norm(outcomes, axis=1).max())),
+            **{"fit_intercept": False, **options},
+        ),
         n=N,
         d=D,
         l=L,
-        epsilon=2.0,
-        delta=1e-6,
-        feature_bounds=primo.Bounds(norm=float(np.linalg.norm(features, axis=1).max())),
-        outcome_bounds=primo.Bounds(norm=float(np.linalg.norm(outcomes, axis=1).max())),
-        **{"intercept": False, **options},
     )
 
 
@@ -84,7 +87,7 @@ def test_refuses_what_it_cannot_do():
     moments = ExactMoments.of(features, outcomes, full=True)
     with pytest.raises(InputError, match="without intercept"):
         release_moments(
-            moments, planned(features, outcomes, intercept=True), bits=RandomBits.seeded(1)
+            moments, planned(features, outcomes, fit_intercept=True), bits=RandomBits.seeded(1)
         )
     public = planned(features, outcomes, protection="features", association="projection")
     with pytest.raises(InputError, match="needs their rows"):

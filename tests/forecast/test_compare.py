@@ -10,18 +10,25 @@ from primo.errors import InputError
 from primo.forecast import compare as planning
 from primo.forecast import inverse
 from primo.forecast.assumptions import Signal
-from primo.forecast.compare import choose_plan, plan, recommend_association, recommend_estimator
+from primo.forecast.compare import (
+    choose_plan,
+    compare_plans,
+    recommend_association,
+    recommend_estimator,
+)
 from primo.forecast.inverse import epsilon_for, outcomes_for, rows_for
 from primo.forecast.table import MATTERS
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.privacy.protection import Protection
+from tests.plans import planned
 
 PUBLIC = {"n": 5000, "d": 10, "l": 120, "epsilon": 3.0}
 
 
 NUMBERS = {"n", "d", "l", "epsilon", "delta", "protection", "feature_bounds", "outcome_bounds"}
-CHOICES = {"signal", "estimators", "intercept", "association", "estimator", "target_r2", "made"}
+CHOICES = {"signal", "estimators", "fit_intercept", "association", "estimator", "target_r2", "made"}
 OTHER = {"settings", "name", "value", "outcome_sd", "feature_sd"}  # of make_plan; of `whole`
 
 
@@ -34,9 +41,9 @@ def test_no_data_can_be_given(module):
 
 
 def test_the_questions_are_asked_of_primo_itself():
-    assert primo.plan is plan
+    assert primo.compare_plans is compare_plans
     assert primo.Signal is Signal
-    assert isinstance(plan(**PUBLIC, protection="both"), primo.PlanTable)
+    assert isinstance(compare_plans(**PUBLIC, protection="both"), primo.PlanComparison)
     assert (primo.epsilon_for, primo.outcomes_for, primo.rows_for) == (
         epsilon_for,
         outcomes_for,
@@ -45,25 +52,28 @@ def test_the_questions_are_asked_of_primo_itself():
 
 
 def test_every_variant_is_listed():
-    made = plan(**PUBLIC)
+    made = compare_plans(**PUBLIC)
     assert len(made.variants) == (1 + 2 + 2) * 3
     assert made.protections == (Protection.BOTH, Protection.FEATURES, Protection.OUTCOMES)
     assert made.delta == 1 / 5000**2
-    assert made == plan(**PUBLIC)
+    assert made == compare_plans(**PUBLIC)
 
 
 def test_noise_scales_are_those_of_the_release():
     bounds = {"feature_bounds": Bounds(norm=2.0), "outcome_bounds": Bounds(norm=3.0)}
     delta = 1 / 5000**2
-    for v in plan(**PUBLIC, **bounds).variants:
-        real = make_plan(**PUBLIC, **bounds, delta=delta, protection=v.protection)
+    for v in compare_plans(**PUBLIC, **bounds).variants:
+        real = planned(**PUBLIC, **bounds, delta=delta, protection=v.protection)
         assert v.covariance_sigma == real.covariance_sigma
         assert v.association_sigma == real.association_sigma
         assert v.outcome_sigma == real.outcome_sigma
 
 
 def test_norms_alone_change_units_and_nothing_else():
-    plain, scaled = plan(**PUBLIC), plan(**PUBLIC, feature_bounds=20.0, outcome_bounds=0.01)
+    plain, scaled = (
+        compare_plans(**PUBLIC),
+        compare_plans(**PUBLIC, feature_bounds=20.0, outcome_bounds=0.01),
+    )
     for a, b in zip(plain.variants, scaled.variants, strict=True):
         assert a.predicted_r2 == pytest.approx(b.predicted_r2, abs=1e-6)
         assert (a.regime.row, a.regime.free) == (b.regime.row, b.regime.free)
@@ -71,32 +81,34 @@ def test_norms_alone_change_units_and_nothing_else():
 
 
 def test_the_strongest_protection_is_recommended():
-    made = plan(**PUBLIC)
+    made = compare_plans(**PUBLIC)
     assert made.recommended.protection is Protection.BOTH
-    assert plan(**PUBLIC, protection="outcomes").recommended.protection is Protection.OUTCOMES
+    assert (
+        compare_plans(**PUBLIC, protection="outcomes").recommended.protection is Protection.OUTCOMES
+    )
     for protection in made.protections:
         among = [v.predicted_r2 for v in made.variants if v.protection is protection]
         assert made.best(protection).predicted_r2 >= max(among) - MATTERS
     with pytest.raises(InputError, match="'features' is not part of this plan"):
-        plan(**PUBLIC, protection="both").best("features")
+        compare_plans(**PUBLIC, protection="both").best("features")
 
 
 def test_the_recommendation_follows_the_problem():
     """Far more outcomes than rows: with public outcomes, projecting is what saves the signal."""
-    many = plan(n=1000, d=5, l=5000, epsilon=3.0, protection="features").recommended
-    few = plan(n=20_000, d=5, l=3, epsilon=3.0, protection="features").recommended
+    many = compare_plans(n=1000, d=5, l=5000, epsilon=3.0, protection="features").recommended
+    few = compare_plans(n=20_000, d=5, l=3, epsilon=3.0, protection="features").recommended
     assert (many.association, few.association) == ("projection", "gauss")
 
 
 def test_it_reads_like_a_letter():
-    text = str(plan(**PUBLIC))
+    text = str(compare_plans(**PUBLIC))
     for words in ("No data was read", "predicted R²", "Recommended: protection='both'", "Table 1"):
         assert words in text
     assert max(len(line) for line in text.splitlines()) <= 100
 
 
 def test_it_becomes_json():
-    made = plan(**PUBLIC, protection="features")
+    made = compare_plans(**PUBLIC, protection="features")
     back = json.loads(json.dumps(made.to_dict()))
     assert back["recommended"]["protection"] == "features"
     assert back["recommended"]["lost"] == pytest.approx(made.recommended.lost)
@@ -110,7 +122,7 @@ def test_auto_means_what_the_plan_says():
         ({"n": 20_000, "l": 3, "protection": "features"}, "gauss"),
         ({"n": 5000, "l": 100, "protection": "both"}, "gauss"),
     ):
-        made = make_plan(d=5, epsilon=3.0, delta=1e-8, **shape, **bounds)
+        made = planned(d=5, epsilon=3.0, delta=1e-8, **shape, **bounds)
         assert recommend_association(made) == expected
     assert recommend_estimator(made) == "auto"
 
@@ -123,8 +135,8 @@ BOUNDS = {"feature_bounds": Bounds(norm=1.0), "outcome_bounds": Bounds(norm=1.0)
     [
         ({}, "projection"),
         ({"protection": "both"}, "gauss"),
-        ({"protection": "both", "sampled": 500}, "gauss"),
-        ({"reference_covariance": True}, "gauss"),
+        ({"protection": "both", "covariance_rows": 500}, "gauss"),
+        ({"public_covariance": True}, "gauss"),
         ({"calibration": "paper"}, "gauss"),
         ({"protection": "outcomes", "d": 2000}, "gauss"),
     ],
@@ -132,16 +144,18 @@ BOUNDS = {"feature_bounds": Bounds(norm=1.0), "outcome_bounds": Bounds(norm=1.0)
 def test_a_plan_chooses_its_association(settings, expected):
     shape = {"n": 2000, "d": 10, "l": 2000, "epsilon": 3.0, "delta": 1e-6}
     settings = {"protection": "features", **shape, **BOUNDS, **settings}
-    chosen = choose_plan(association="auto", **settings)
+    chosen = planned(association="auto", make=choose_plan, **settings)
     assert chosen.association == expected
-    assert chosen.grid == make_plan(association=expected, **settings).grid
+    assert chosen.grid == planned(association=expected, **settings).grid
 
 
 def test_an_unknown_association_is_named():
     with pytest.raises(
         InputError, match="'laplace' is unknown; choose one of gauss, projection, au"
     ):
-        choose_plan(association="laplace", n=10, d=1, l=1, epsilon=1.0, delta=0.1, **BOUNDS)
+        choose_plan(
+            Settings(association="laplace", epsilon=1.0, delta=0.1, **BOUNDS), n=10, d=1, l=1
+        )
 
 
 def test_epsilon_for_comes_back():
@@ -149,7 +163,9 @@ def test_epsilon_for_comes_back():
     epsilon = epsilon_for(0.2, **shape)
 
     def r2(at):
-        return plan(**shape, epsilon=at, protection="both", estimators=("auto",)).recommended
+        return compare_plans(
+            **shape, epsilon=at, protection="both", estimators=("auto",)
+        ).recommended
 
     assert r2(epsilon).predicted_r2 >= 0.2
     assert r2(epsilon / 1.05).predicted_r2 < 0.2
@@ -161,7 +177,7 @@ def test_outcomes_for_comes_back():
     l = outcomes_for(0.2, **shape)
 
     def r2(at):
-        return plan(**shape, l=at, protection="both", estimators=("auto",)).recommended
+        return compare_plans(**shape, l=at, protection="both", estimators=("auto",)).recommended
 
     assert r2(l).predicted_r2 >= 0.2
     assert r2(round(l * 1.1) + 1).predicted_r2 < 0.2
@@ -173,7 +189,7 @@ def test_rows_for_comes_back():
     n = rows_for(0.2, **shape)
 
     def r2(at):
-        return plan(**shape, n=at, protection="both", estimators=("auto",)).recommended
+        return compare_plans(**shape, n=at, protection="both", estimators=("auto",)).recommended
 
     assert r2(n).predicted_r2 >= 0.2
     assert r2(round(n / 1.05)).predicted_r2 < 0.2
@@ -217,19 +233,22 @@ def test_targets_out_of_reach_are_named():
 )
 def test_bad_numbers_are_named(bad, message):
     with pytest.raises(ValueError, match=message):
-        plan(**{**PUBLIC, **bad})
+        compare_plans(**{**PUBLIC, **bad})
 
 
 def test_signals_can_be_stated():
-    strong = plan(**PUBLIC, protection="both", signal=Signal(r2=0.6)).recommended
-    assert strong.predicted_r2 > plan(**PUBLIC, protection="both").recommended.predicted_r2 + 0.1
+    strong = compare_plans(**PUBLIC, protection="both", signal=Signal(r2=0.6)).recommended
+    assert (
+        strong.predicted_r2
+        > compare_plans(**PUBLIC, protection="both").recommended.predicted_r2 + 0.1
+    )
 
 
 def test_loose_bounds_cost_what_the_fit_will_show():
     """Outcomes of standard deviation 1 in a range of ±6: the range is far too wide."""
     asked = {"n": 20_000, "d": 20, "l": 200, "epsilon": 1, "protection": "both"}
-    loose = plan(**asked, outcome_bounds=(-6, 6), outcome_sd=1)
-    tight = plan(**asked, outcome_bounds=Bounds(lower=-6, upper=6, norm=2.9), outcome_sd=1)
+    loose = compare_plans(**asked, outcome_bounds=(-6, 6), outcome_sd=1)
+    tight = compare_plans(**asked, outcome_bounds=Bounds(lower=-6, upper=6, norm=2.9), outcome_sd=1)
     assert loose.recommended.predicted_r2 < 0.12
     assert tight.recommended.predicted_r2 > 0.2
     assert loose.outcome_sd == pytest.approx(1)
@@ -252,9 +271,9 @@ def test_loose_bounds_cost_what_the_fit_will_show():
 )
 def test_more_bad_requests(changes, message):
     with pytest.raises(InputError, match=message):
-        plan(**{**PUBLIC, **changes})
+        compare_plans(**{**PUBLIC, **changes})
 
 
 def test_projection_is_not_offered_where_fit_refuses_it():
-    made = plan(n=40, d=100, l=2, epsilon=5, protection="outcomes")
+    made = compare_plans(n=40, d=100, l=2, epsilon=5, protection="outcomes")
     assert {v.association for v in made.variants} == {"gauss"}

@@ -14,21 +14,24 @@ from primo.forecast.forecast import predict, predict_all, predict_ways
 from primo.forecast.law import law_of
 from primo.forecast.simulate import draw
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.released.projection import project_onto_features
 
 
 def make(*, n=5000, d=10, l=50, epsilon=5.0, protection="both", x=1.0, y=1.0):
     return make_plan(
+        Settings(
+            epsilon=epsilon,
+            delta=1 / n**2,
+            protection=protection,
+            feature_bounds=Bounds(norm=x),
+            outcome_bounds=Bounds(norm=y),
+            fit_intercept=False,
+        ),
         n=n,
         d=d,
         l=l,
-        epsilon=epsilon,
-        delta=1 / n**2,
-        protection=protection,
-        feature_bounds=Bounds(norm=x),
-        outcome_bounds=Bounds(norm=y),
-        intercept=False,
     )
 
 
@@ -179,7 +182,7 @@ def test_bad_assumptions_are_named(bad):
 
 
 def test_bad_requests_are_named():
-    with pytest.raises(InputError, match="'projection' does not serve protection='both'"):
+    with pytest.raises(InputError, match='"projection" needs a public block'):
         predict(make(), association="projection")
     with pytest.raises(InputError, match="unknown estimator 'ols'"):
         predict(make(), estimator="ols")

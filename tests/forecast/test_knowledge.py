@@ -10,14 +10,17 @@ from primo.forecast.forecast import predict
 from primo.forecast.knowledge import better_knowledge, bounds_of, replanned
 from primo.forecast.law import law_of
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 
 SIGNAL = Signal(r2=0.5)
 
 
 def planned(x, y, **changes):
-    shape = {"n": 6000, "d": 40, "l": 10, "epsilon": 3.0, "delta": 1e-8, **changes}
-    return make_plan(feature_bounds=x, outcome_bounds=y, **shape)
+    shape = {"n": 6000, "d": 40, "l": 10} | changes
+    n, d, l = (shape.pop(name) for name in "ndl")
+    given = {"epsilon": 3.0, "delta": 1e-8, "feature_bounds": x, "outcome_bounds": y} | shape
+    return make_plan(Settings(**given), n=n, d=d, l=l)
 
 
 def better(plan, signal=SIGNAL):

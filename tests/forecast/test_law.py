@@ -10,19 +10,22 @@ from primo.forecast.assumptions import Signal
 from primo.forecast.forecast import predict
 from primo.forecast.law import law_of
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds, as_bounds
 
 
 def planned(x, y, *, n=3000, d=20, l=10, epsilon=3.0, intercept=True):
     return make_plan(
+        Settings(
+            epsilon=epsilon,
+            delta=1 / n**2,
+            feature_bounds=as_bounds(x, "feature"),
+            outcome_bounds=as_bounds(y, "outcome"),
+            fit_intercept=intercept,
+        ),
         n=n,
         d=d,
         l=l,
-        epsilon=epsilon,
-        delta=1 / n**2,
-        feature_bounds=as_bounds(x, "feature"),
-        outcome_bounds=as_bounds(y, "outcome"),
-        intercept=intercept,
     )
 
 

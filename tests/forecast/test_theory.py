@@ -112,7 +112,7 @@ def test_a_hopeless_bound_says_so():
 
 def test_projection_needs_a_public_block():
     assert associations_for(Protection.BOTH) == ("gauss",)
-    with pytest.raises(InputError, match="'projection' does not serve protection='both'"):
+    with pytest.raises(InputError, match='"projection" needs a public block'):
         ratio_of(10, association="projection")
 
 

@@ -176,7 +176,7 @@ def test_extend(fuzz, fitted, X, Y, name, value):
 )
 def test_plan(fuzz, name, value):
     with fuzz.guarded():
-        str(primo.plan(**{"n": 100, "d": 2, "l": 3, "epsilon": 1.0, name: value}))
+        str(primo.compare_plans(**{"n": 100, "d": 2, "l": 3, "epsilon": 1.0, name: value}))
 
 
 @PROFILE

@@ -25,6 +25,7 @@ from click.testing import CliRunner
 import primo
 from primo.cli import main
 from primo.ledger import create_ledger
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.privacy.budget import Budget
 from primo.rows.person_tokens import sketch
@@ -33,7 +34,7 @@ from primo.rows.sources.arrays.zarr import open_zarr
 from primo.rows.sources.genotypes.cohort import open_cohort
 from primo.rows.sources.tabular.tables import open_table, table_source
 from primo.wall.noise import RandomBits
-from primo.workflow.fit import Settings, prepare, release_rows
+from primo.workflow.fit import prepare, release_rows
 
 WHO = "SENTINEL-PERSON-77"
 SENTINELS = (WHO, "SENTINEL", "7654.321", "7654", "SENTI")

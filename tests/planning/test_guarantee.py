@@ -12,7 +12,6 @@ import pytest
 import primo
 from primo.errors import PrivacyError
 from primo.planning.guarantee import check_plan
-from primo.planning.make import make_plan
 from primo.planning.plan import CovarianceOrigin
 from primo.privacy.bounds import Bounds
 from primo.released.release_file import read_release, write_release
@@ -20,6 +19,7 @@ from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall.noise import RandomBits
 from primo.workflow.fit import prepare_extension, release_rows
 from primo.workflow.pipeline import make_release
+from tests.plans import planned
 
 N, D, L = 300, 3, 2
 RANGE = Bounds(lower=-1.0, upper=1.0)
@@ -30,22 +30,22 @@ FIRST = {
     "outcomes": {"protection": "outcomes"},
     "split": {"split": 0.25},
     "split 2": {"split": 2.0},
-    "diagonal": {"outcome_moments": "diagonal", "intercept": False, "missing": "centre"},
+    "diagonal": {"outcome_moments": "diagonal", "fit_intercept": False, "missing": "centre"},
     "large": {"epsilon": 100.0, "delta": 0.3},
     "projected features": {"protection": "features", "association": "projection"},
     "projected outcomes": {"protection": "outcomes", "association": "projection"},
-    "sampled": {"sampled": 100},
-    "sampled all": {"sampled": N},
-    "panel": {"reference_covariance": True},
-    "panel features": {"reference_covariance": True, "protection": "features"},
+    "sampled": {"covariance_rows": 100},
+    "sampled all": {"covariance_rows": N},
+    "panel": {"public_covariance": True},
+    "panel features": {"public_covariance": True, "protection": "features"},
     "wide": {"d": 400, "protection": "outcomes"},
     "haplotypes": {"rows_per_person": 2},
     "paper": {"calibration": "paper"},
     "paper features": {"calibration": "paper", "protection": "features"},
     "paper outcomes": {"calibration": "paper", "protection": "outcomes"},
     "paper 3": {"calibration": "paper-alg3", "protection": "features"},
-    "paper sampled": {"calibration": "paper", "sampled": 100},
-    "paper sampled all": {"calibration": "paper", "sampled": N},
+    "paper sampled": {"calibration": "paper", "covariance_rows": 100},
+    "paper sampled all": {"calibration": "paper", "covariance_rows": N},
 }
 EXTENDED = [name for name in FIRST if not name.startswith("paper")]
 
@@ -63,10 +63,10 @@ def rows(plan, names):
 @functools.cache
 def first(name):
     given = {"d": D, "epsilon": 10.0, "delta": 1e-6} | FIRST[name]
-    plan = make_plan(n=N, l=L, feature_bounds=RANGE, outcome_bounds=RANGE, **given)
+    plan = planned(n=N, l=L, feature_bounds=RANGE, outcome_bounds=RANGE, **given)
     panel = np.eye(plan.width) * N if plan.covariance_origin == "reference" else None
     return make_release(
-        rows(plan, ("y0", "y1")), plan, bits=RandomBits.fresh(), covariance=panel, workers=1
+        rows(plan, ("y0", "y1")), plan, bits=RandomBits.fresh(), covariance=panel, threads=1
     )
 
 
@@ -234,7 +234,7 @@ def test_a_private_covariance_without_noise_is_never_released():
     with pytest.raises(PrivacyError, match="does not fit its protection"):
         check_plan(plan)
     with pytest.raises(PrivacyError, match="no noise for their covariance"):
-        make_release(rows(plan, ("y0", "y1")), plan, bits=RandomBits.fresh(), workers=1)
+        make_release(rows(plan, ("y0", "y1")), plan, bits=RandomBits.fresh(), threads=1)
 
 
 def test_the_earlier_covariance_was_paid_for():

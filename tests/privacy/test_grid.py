@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from primo.errors import BoundsError, InputError
-from primo.planning.make import make_plan
 from primo.privacy.bounds import Bounds
 from primo.privacy.grid import joint_grid, make_grid
 from primo.privacy.sensitivity import joint_distance
+from tests.plans import planned
 
 
 @settings(max_examples=300, deadline=None)
@@ -44,14 +44,14 @@ def plan(**changes):
         "feature_bounds": Bounds(norm=2.0),
         "outcome_bounds": Bounds(norm=3.0),
     }
-    return make_plan(**{**settings, **changes})
+    return planned(**{**settings, **changes})
 
 
 @pytest.mark.parametrize("protection", ["both", "features", "outcomes"])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_sigmas_in_scaled_units_match_the_closed_forms(protection, intercept):
     """A factor √2 anywhere between budget and noise would show here."""
-    made = plan(protection=protection, intercept=intercept)
+    made = plan(protection=protection, fit_intercept=intercept)
     bound_x = 2.0 * ((1 + 0.5 / 5**0.5) ** 0.5 if intercept else 1.0)
     k, mu = made.split, made.mu
     sigma1 = bound_x**2 * (2 + 2 * k + k**2 / 2) ** 0.5 / mu
@@ -69,11 +69,11 @@ def test_sigmas_in_scaled_units_match_the_closed_forms(protection, intercept):
 
 
 def test_the_constant_is_inside_the_bound():
-    made = plan(intercept=True)
+    made = plan(fit_intercept=True)
     assert made.constant_steps**2 < made.grid.feature_radius_squared
     # As long as a typical feature, or longer where many features would leave the means to the noise.
     for d, share in ((1, 1.0), (4, 1 / 4), (5, 0.5 / 5**0.5), (100, 0.05)):
-        made = plan(intercept=True, d=d)
+        made = plan(fit_intercept=True, d=d)
         assert made.constant == pytest.approx(2.0 * share**0.5, rel=1e-4)
         assert made.feature_norm == pytest.approx(2.0 * (1 + share) ** 0.5)
 

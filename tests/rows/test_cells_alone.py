@@ -11,6 +11,7 @@ import pytest
 
 from primo.errors import InputError
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows.coerce import numeric
 from primo.rows.moments import fold
@@ -101,13 +102,15 @@ def test_a_cell_is_the_same_number_beside_every_other(name, make):
 def test_a_string_in_a_list_does_not_move_other_people():
     """From a list to integer moments: replacing one person changes that person's part only."""
     plan = make_plan(
+        Settings(
+            epsilon=1.0,
+            delta=1e-6,
+            feature_bounds=Bounds(lower=0, upper=1),
+            outcome_bounds=Bounds(norm=1.0),
+        ),
         n=50,
         d=4,
         l=1,
-        epsilon=1.0,
-        delta=1e-6,
-        feature_bounds=Bounds(lower=0, upper=1),
-        outcome_bounds=Bounds(norm=1.0),
     )
 
     # Numbers that their spelling moves to another integer.

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from primo.errors import InputError, PrimoError
-from primo.planning.make import make_plan
 from primo.privacy.bounds import Bounds
 from primo.rows.cluster import fold_on_cluster, open_client
 from primo.rows.moments import fold
@@ -22,6 +21,7 @@ from primo.rows.sources.arrays.npy import open_npy
 from primo.rows.sources.paired import PairedSource, SplitSource
 from primo.wall.noise import RandomBits
 from primo.workflow.pipeline import make_release
+from tests.plans import planned
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -66,7 +66,7 @@ def plan(**changes):
         "feature_bounds": Bounds(norm=2.0),
         "outcome_bounds": Bounds(lower=-2.0, upper=5.0),
     }
-    return make_plan(**{**settings, **changes})
+    return planned(**{**settings, **changes})
 
 
 def assert_same(found, expected):
@@ -138,7 +138,7 @@ def test_a_file_that_the_workers_open_themselves(client, rows, tmp_path):
 
 
 def test_a_sub_sampled_covariance(client, rows):
-    p = plan(sampled=1500)
+    p = plan(covariance_rows=1500)
     sample = np.zeros(N, dtype=bool)
     sample[np.random.default_rng(1).permutation(N)[:1500]] = True
     source = in_memory(rows)
@@ -180,7 +180,7 @@ def test_chunks_of_other_types_than_the_array_says(client, rows):
 def test_rows_of_dask_arrays_in_another_order_and_with_a_sample(client, rows):
     order = np.random.default_rng(1).permutation(N)
     source = replace(dask_rows(rows), feature_rows=order, outcome_rows=order)
-    p = plan(sampled=1500)
+    p = plan(covariance_rows=1500)
     sample = np.zeros(N, dtype=bool)
     sample[:1500] = True
     local = in_memory((rows[0][order], rows[1][order]))
@@ -217,7 +217,7 @@ def test_one_store_in_dask_and_one_in_a_file(client, rows, tmp_path):
 
 
 def test_a_release_does_not_show_where_it_was_made(client, rows):
-    source, p = in_memory(rows), plan(sampled=1500)
+    source, p = in_memory(rows), plan(covariance_rows=1500)
     here, there = (
         make_release(source, p, bits=RandomBits.seeded(5), client=where) for where in (None, client)
     )

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from primo._util.jit import load
 from primo.errors import InputError
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows.quantise import feature_quantiser
 
@@ -24,15 +25,17 @@ WIDTH = 5
 
 def signs_for(rows, l, *, missing="centre", intercept=False):
     plan = make_plan(
+        Settings(
+            epsilon=1.0,
+            delta=1e-6,
+            feature_bounds=Bounds(lower=0, upper=2),
+            outcome_bounds=Bounds(norm=1.0),
+            fit_intercept=intercept,
+            missing=missing,
+        ),
         n=rows,
         d=WIDTH - intercept,
         l=l,
-        epsilon=1.0,
-        delta=1e-6,
-        feature_bounds=Bounds(lower=0, upper=2),
-        outcome_bounds=Bounds(norm=1.0),
-        intercept=intercept,
-        missing=missing,
     )
     features = feature_quantiser(plan)
     return Signs(features, features.box_end, rows, l, kernels)

@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from primo._util.jit import load
 from primo.errors import InputError
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows import quantise as module
 from primo.rows.quantise import feature_quantiser
@@ -48,15 +49,17 @@ BOUNDS = [
 @cache
 def quantiser(bounds, width, *, intercept=False, missing="error"):
     plan = make_plan(
+        Settings(
+            epsilon=1.0,
+            delta=1e-6,
+            feature_bounds=bounds,
+            outcome_bounds=Bounds(norm=1.0),
+            fit_intercept=intercept,
+            missing=missing,
+        ),
         n=100,
         d=width,
         l=1,
-        epsilon=1.0,
-        delta=1e-6,
-        feature_bounds=bounds,
-        outcome_bounds=Bounds(norm=1.0),
-        intercept=intercept,
-        missing=missing,
     )
     return feature_quantiser(plan)
 

@@ -7,13 +7,13 @@ import pytest
 
 from primo._util.jit import load
 from primo.errors import InputError
-from primo.planning.make import make_plan
 from primo.privacy.bounds import Bounds
 from primo.rows import quantise
 from primo.rows.moments import fold
 from primo.rows.quantise import feature_quantiser, outcome_quantiser
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.base import Block
+from tests.plans import planned
 
 
 def source(x, y):
@@ -40,7 +40,7 @@ def plan_for(x, y, **changes):
         "feature_bounds": Bounds(norm=4.0),
         "outcome_bounds": Bounds(lower=-2.0, upper=5.0),
     }
-    return make_plan(**{**settings, **changes})
+    return planned(**{**settings, **changes})
 
 
 def same(a, b):
@@ -56,7 +56,7 @@ def same(a, b):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_moments_equal_python_integers(outcome_moments, intercept):
     x, y = cohort(n=60)
-    plan = plan_for(x, y, outcome_moments=outcome_moments, intercept=intercept)
+    plan = plan_for(x, y, outcome_moments=outcome_moments, fit_intercept=intercept)
     found = fold(source(x, y), plan)
     xi = np.empty((60, plan.width))
     yi = np.empty((60, 3))
@@ -74,12 +74,12 @@ def test_moments_equal_python_integers(outcome_moments, intercept):
 def test_block_size_row_order_and_threads_do_not_matter(outcome_moments):
     x, y = cohort()
     plan = plan_for(x, y, outcome_moments=outcome_moments)
-    reference = fold(source(x, y), plan, workers=1)
+    reference = fold(source(x, y), plan, threads=1)
     order = np.random.default_rng(1).permutation(len(x))
     for workers in (1, 2):
         for rows in (1, 7, 64, 997, 10_000):
-            assert same(reference, fold(source(x, y), plan, workers=workers, block_rows=rows))
-        assert same(reference, fold(source(x[order], y[order]), plan, workers=workers))
+            assert same(reference, fold(source(x, y), plan, threads=workers, block_rows=rows))
+        assert same(reference, fold(source(x[order], y[order]), plan, threads=workers))
 
 
 @pytest.fixture
@@ -101,8 +101,8 @@ def genotypes(n=700, d=140, dtype=np.int8, copies=2):
         (np.int8, 2, {}),
         (np.int8, 1, {}),
         (np.float32, 2, {}),
-        (np.int8, 2, {"intercept": False}),
-        (np.int8, 2, {"sampled": 100}),
+        (np.int8, 2, {"fit_intercept": False}),
+        (np.int8, 2, {"covariance_rows": 100}),
         (np.int8, 2, {"feature_bounds": Bounds(lower=0, upper=2, norm=9.0)}),  # shortened rows
     ],
 )
@@ -145,7 +145,7 @@ def test_long_sums_do_not_round():
     x = np.full((n, 1), 10.0)
     y = np.full((n, 1), -10.0)
     plan = plan_for(
-        x, y, feature_bounds=Bounds(norm=1.0), outcome_bounds=Bounds(norm=1.0), intercept=False
+        x, y, feature_bounds=Bounds(norm=1.0), outcome_bounds=Bounds(norm=1.0), fit_intercept=False
     )
     found = fold(source(x, y), plan, block_rows=1001)
     one = np.empty((1, 1))
@@ -179,7 +179,7 @@ def test_replacing_a_row_moves_moments_by_no_more_than_charged():
         pair = []
         for features, outcomes in ((u, v), (u + turn, -v)):
             x[0], y[0] = features, outcomes
-            pair.append(fold(source(x, y), plan, workers=1))
+            pair.append(fold(source(x, y), plan, threads=1))
         change = [
             (a.astype(object) - b.astype(object))
             for a, b in zip(

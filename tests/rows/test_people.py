@@ -6,6 +6,7 @@ import pytest
 import primo
 from primo.errors import BudgetError, InputError
 from primo.ledger import create_ledger
+from primo.planning.settings import Settings
 from primo.privacy.accounting import Cost
 from primo.privacy.budget import Budget
 from primo.released.bundle import read_bundle, write_bundle
@@ -13,7 +14,7 @@ from primo.rows.sources.arrays.npy import open_npy
 from primo.rows.sources.paired import PairedSource
 from primo.rows.sources.tabular.index import index_labels, index_names
 from primo.wall.noise import RandomBits
-from primo.workflow.fit import Settings, prepare, release_rows
+from primo.workflow.fit import prepare, release_rows
 
 pd = pytest.importorskip("pandas")
 

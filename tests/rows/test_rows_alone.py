@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from primo._util.jit import load
 from primo.errors import InputError
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows import quantise as module
 from primo.rows.moments import fold
@@ -45,15 +46,17 @@ WIDTHS = [1, 3, 100, 8192, 8193, 20_001]
 def plan_for(bounds, width, *, missing="centre", d=1):
     """A plan for many outcomes, whose moments stay small."""
     return make_plan(
+        Settings(
+            epsilon=1.0,
+            delta=1e-6,
+            feature_bounds=Bounds(lower=0, upper=2),
+            outcome_bounds=bounds,
+            missing=missing,
+            outcome_moments="diagonal",
+        ),
         n=100,
         d=d,
         l=width,
-        epsilon=1.0,
-        delta=1e-6,
-        feature_bounds=Bounds(lower=0, upper=2),
-        outcome_bounds=bounds,
-        missing=missing,
-        outcome_moments="diagonal",
     )
 
 
@@ -293,7 +296,7 @@ def test_moments_are_the_sum_of_those_of_each_row(genotypes, many, monkeypatch):
         outcome_names=tuple(f"y{i}" for i in range(9000)),
     )
     plan = plan_for(BOUNDS["norm"], 9000, d=70)
-    rows = [folded(source.part(i, i + 1), plan, workers=1) for i in range(11)]
+    rows = [folded(source.part(i, i + 1), plan, threads=1) for i in range(11)]
     expected = [sum(parts) for parts in zip(*rows, strict=True)]
     for size in (1, 2, 3, 10, 11):
         for one, other in zip(folded(source, plan, block_rows=size), expected, strict=True):

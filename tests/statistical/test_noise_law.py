@@ -23,7 +23,7 @@ SIZE = 24_000_000
 def draw(size: int, *, variance_bits: int, seed: int, label: str = "law"):
     values = np.zeros(size, dtype=np.int64)
     bits = RandomBits.seeded(seed)
-    add_noise(values, variance_bits=variance_bits, bits=bits, label=label, workers=2)
+    add_noise(values, variance_bits=variance_bits, bits=bits, label=label, threads=2)
     return values
 
 

@@ -7,12 +7,12 @@ import pytest
 from scipy.stats import chi2
 
 from primo.errors import InputError, PrivacyError
-from primo.planning.make import make_plan
 from primo.privacy.bounds import Bounds
 from primo.rows.moments import fold
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall import mechanism
 from primo.wall.noise import RandomBits
+from tests.plans import planned
 
 D, L, N = 12, 9, 40
 NAMES = {
@@ -34,7 +34,7 @@ def setting(**changes):
         "outcome_bounds": Bounds(norm=3.0),
         "outcome_moments": "full",
     }
-    plan = make_plan(**{**settings, **changes})
+    plan = planned(**{**settings, **changes})
     return fold(ArraySource(features=x, outcomes=y, **NAMES), plan), plan
 
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import primo
-from primo.planning.make import extension_plan, make_plan
+from primo.planning.make import extension_plan
 from primo.privacy.bounds import Bounds
 from primo.privacy.protection import Protection
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall.noise import RandomBits
 from primo.workflow.pipeline import make_release
+from tests.plans import planned
 
 N, D, L = 40, 30, 3
 SAMPLED = 12
@@ -44,7 +45,7 @@ class Setting:
             "d": 2 * N if self.kind == "row space" else D,
             "l": L,
             "protection": self.protection,
-            "intercept": self.intercept,
+            "fit_intercept": self.intercept,
             "outcome_moments": self.moments,
             "split": self.split,
             "feature_bounds": Bounds(norm=X_NORM),
@@ -52,10 +53,10 @@ class Setting:
             **BUDGET,
         }
         if self.kind == "sampled":
-            options["sampled"] = SAMPLED
+            options["covariance_rows"] = SAMPLED
         if self.kind == "reference":
-            options["reference_covariance"] = True
-        plan = make_plan(**options)
+            options["public_covariance"] = True
+        plan = planned(**options)
         if self.kind != "extension":
             return plan
         l = L if self.moments == "full" else MANY
@@ -101,7 +102,7 @@ def fit(plan, x, y):
         plan,
         bits=RandomBits.seeded(SEED),
         covariance=np.eye(plan.width) if elsewhere else None,
-        workers=1,
+        threads=1,
     )
 
 

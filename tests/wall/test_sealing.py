@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from primo.planning.make import make_plan
 from primo.privacy.bounds import Bounds
 from primo.rows.moments import Moments, fold
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall.sealing import moments_digest, plan_digest
+from tests.plans import planned
 
 D, L = 3, 2
 
@@ -24,7 +24,7 @@ def plan_of(**changes):
         "feature_bounds": Bounds(lower=0.0, upper=2.0),
         "outcome_bounds": Bounds(norm=3.0),
     }
-    return make_plan(**settings | changes)
+    return planned(**settings | changes)
 
 
 def source(seed=0, names="abc"):
@@ -43,7 +43,7 @@ def moments():
 
 
 def test_blocks_threads_and_names_do_not_matter(moments):
-    again = fold(source(names="xyz"), plan_of(), workers=2, block_rows=7)
+    again = fold(source(names="xyz"), plan_of(), threads=2, block_rows=7)
     assert moments_digest(again, plan_of()) == moments_digest(moments, plan_of())
     assert len(moments_digest(moments, plan_of())) == 32
 
@@ -67,7 +67,7 @@ def test_every_field_of_the_plan_matters(moments):
         "outcomes": dataclasses.replace(plan.outcomes, centre=np.array([0.0, 5e-324])),
         "grid": dataclasses.replace(plan.grid, association_variance_bits=99),
         "budget": dataclasses.replace(plan.budget, delta=2e-6),
-        "sampled": 10,
+        "covariance_rows": 10,
         "protection": type(plan.protection).FEATURES,
         "missing": "centre",
     }

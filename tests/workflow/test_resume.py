@@ -18,6 +18,7 @@ import pytest
 import primo
 from primo._util import ownership
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.released.bundle import read_bundle
 from primo.rows.sources.arrays.memory import ArraySource
@@ -33,14 +34,16 @@ DAY = datetime.date(2026, 11, 15)
 @functools.cache
 def plan_of(epsilon=2.0):
     return make_plan(
+        Settings(
+            epsilon=epsilon,
+            delta=1e-6,
+            feature_bounds=Bounds(lower=-1.0, upper=1.0),
+            outcome_bounds=Bounds(lower=-1.0, upper=1.0),
+            covariance_rows=30,
+        ),
         n=60,
         d=3,
         l=2,
-        epsilon=epsilon,
-        delta=1e-6,
-        feature_bounds=Bounds(lower=-1.0, upper=1.0),
-        outcome_bounds=Bounds(lower=-1.0, upper=1.0),
-        sampled=30,
     )
 
 
@@ -67,7 +70,7 @@ def complete(staging, ledger):
             charge = ledger / staging.release_id
             if not charge.exists():
                 charge.touch()
-            release = make_release(source(), plan_of(), bits=staging.bits(), workers=1)
+            release = make_release(source(), plan_of(), bits=staging.bits(), threads=1)
             staging.write(release)
         staging.finish()
 
@@ -122,7 +125,7 @@ def test_from_start_to_end(tmp_path, ledger):
 def test_same_rows_same_noise_and_other_rows_other_noise(tmp_path):
     def drawn(rows):
         with Staging.resume(tmp_path / "out") as staging:
-            return make_release(rows, plan_of(), bits=staging.bits(), workers=1).association
+            return make_release(rows, plan_of(), bits=staging.bits(), threads=1).association
 
     begin(tmp_path / "out").close()
     first, again = drawn(source()), drawn(source())
@@ -130,7 +133,7 @@ def test_same_rows_same_noise_and_other_rows_other_noise(tmp_path):
     neighbour = source()
     neighbour.features[0] = 1.0
     exact = [
-        make_release(rows, plan_of(), bits=RandomBits.seeded(1), workers=1).association
+        make_release(rows, plan_of(), bits=RandomBits.seeded(1), threads=1).association
         for rows in (source(), neighbour)
     ]
     (partial_of(tmp_path / "out") / "drawn").unlink()  # which would refuse a second draw

@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 
 import primo
+from primo.planning.settings import Settings
 from primo.privacy.calibration import epsilon_of
 from primo.privacy.sensitivity import joint_distance
+from tests.plans import planned
 
 N, D, L = 4000, 6, 5
 
@@ -544,15 +546,17 @@ class TestRidgeRules:
 def test_sampled_plans_keep_their_budget_on_the_grid(split, epsilon, sampled):
     """`make_plan` checks the finished grid itself and would raise."""
     plan = primo.planning.make.make_plan(
+        Settings(
+            epsilon=epsilon,
+            delta=1e-9,
+            feature_bounds=primo.Bounds(norm=1.0),
+            outcome_bounds=primo.Bounds(norm=1.0),
+            covariance_rows=sampled,
+            split=split,
+        ),
         n=60_000,
         d=40,
         l=1,
-        epsilon=epsilon,
-        delta=1e-9,
-        feature_bounds=primo.Bounds(norm=1.0),
-        outcome_bounds=primo.Bounds(norm=1.0),
-        sampled=sampled,
-        split=split,
     )
     assert plan.epsilon == epsilon
 
@@ -574,11 +578,17 @@ def test_statements_round_up(epsilon, delta, shown):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"n": 67_208, "epsilon": 23.1, "delta": 8.6e-7, "sampled": 617, "calibration": "paper"},
+        {
+            "n": 67_208,
+            "epsilon": 23.1,
+            "delta": 8.6e-7,
+            "covariance_rows": 617,
+            "calibration": "paper",
+        },
         {"n": 597_400_912, "epsilon": 30.4, "delta": 7.4e-3},
-        {"n": 6646, "epsilon": 1.29e-4, "delta": 1.7e-199, "sampled": 2701, "split": 1.0},
+        {"n": 6646, "epsilon": 1.29e-4, "delta": 1.7e-199, "covariance_rows": 2701, "split": 1.0},
         {"n": 100, "epsilon": np.float32(1), "delta": np.float32(1e-6)},
-        {"n": 100, "epsilon": 1, "delta": 1e-6, "sampled": 10.0},
+        {"n": 100, "epsilon": 1, "delta": 1e-6, "covariance_rows": 10.0},
     ],
 )
 def test_unusual_requests_are_planned_or_refused_but_never_crash(changes):
@@ -589,4 +599,4 @@ def test_unusual_requests_are_planned_or_refused_but_never_crash(changes):
         "outcome_bounds": primo.Bounds(norm=1.0),
     }
     with contextlib.suppress(primo.InputError):
-        primo.planning.make.make_plan(**settings, **changes)
+        planned(**settings, **changes)

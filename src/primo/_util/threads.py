@@ -28,15 +28,15 @@ Result = TypeVar("Result")
 
 
 def in_order(
-    work: Callable[[Item], Result], items: Iterator[Item], workers: int
+    work: Callable[[Item], Result], items: Iterator[Item], threads: int
 ) -> Iterator[Result]:
     """Yield what `work` makes of each item, with at most two items per worker in flight.
 
-    Items are made by the calling thread while the workers work, also where there is only one.
+    Items are made by the calling thread while the others work, also where there is only one.
     """
-    pool = ThreadPoolExecutor(workers)
+    pool = ThreadPoolExecutor(threads)
     try:
-        pending = [pool.submit(work, item) for item in islice(items, 2 * workers)]
+        pending = [pool.submit(work, item) for item in islice(items, 2 * threads)]
         while pending:
             yield pending.pop(0).result()
             pending.extend(pool.submit(work, item) for item in islice(items, 1))

@@ -136,7 +136,7 @@ class Part:
         shapes = (plan.n - len(there), plan.d), (plan.n - len(there), plan.l)
         others = tuple(rng.normal(size=shape) for shape in shapes)
         sources = _data_set(canaries, there, others), _data_set(canaries, ~there, others)
-        one, other = (fold(source, plan, workers=1) for source in sources)
+        one, other = (fold(source, plan, threads=1) for source in sources)
         moved = [_moved(plan, canaries, j) for j in range(len(there))]
         units = NoiseUnits.of(plan)
         weights = vstack([csr_array(units.whitened(delta)[None]) for delta in moved], format="csr")
@@ -167,7 +167,7 @@ def _moved(plan: Plan, canaries: tuple[Rows, Rows], j: int) -> NDArray[np.int64]
     """Return by how much one canary moves the numbers, from replaced to there."""
     sample = np.ones(1, dtype=np.bool_) if plan.draws_sample else None
     there, replaced = (
-        before_noise(fold(as_source(x[j : j + 1], y[j : j + 1]), plan, sample=sample, workers=1))
+        before_noise(fold(as_source(x[j : j + 1], y[j : j + 1]), plan, sample=sample, threads=1))
         for x, y in canaries
     )
     return there - replaced
@@ -205,8 +205,8 @@ class SampledAttack:
         without = np.arange(plan.n) >= plan.n - sampled  # the canary is the first row
         moments = tuple(
             (
-                fold(source, plan, sample=without, workers=1),
-                fold(source, plan, sample=without[::-1], workers=1),
+                fold(source, plan, sample=without, threads=1),
+                fold(source, plan, sample=without[::-1], threads=1),
             )
             for source in sources
         )

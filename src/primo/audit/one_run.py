@@ -20,6 +20,7 @@ from primo.audit.settings import FEATURE_NORM, OUTCOME_NORM, as_source
 from primo.errors import InputError
 from primo.planning.make import make_plan
 from primo.planning.plan import Plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows.moments import fold
 from primo.workflow.pipeline import make_release
@@ -80,15 +81,13 @@ def audit_in_one_run(
     if canaries > d * l:
         raise InputError(f"{canaries} canaries do not fit {d}·{l} entries; use fewer rows")
     delta = 1 / n**2 if delta is None else delta
-    plan = make_plan(
-        n=n,
-        d=d,
-        l=l,
+    settings = Settings(
         epsilon=epsilon,
         delta=delta,
         feature_bounds=Bounds(norm=FEATURE_NORM),
         outcome_bounds=Bounds(norm=OUTCOME_NORM),
     )
+    plan = make_plan(settings, n=n, d=d, l=l)
     scores, truth = _scores(plan, canaries, seed)
     right = (scores > 0) == truth
     guesses = _guesses(plan, canaries, confidence)

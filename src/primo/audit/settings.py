@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.planning.make import extension_plan, make_plan
 from primo.planning.plan import Plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.privacy.protection import Protection
 from primo.rows.sources.arrays.memory import ArraySource
@@ -44,7 +44,7 @@ class Setting:
     Parameters
     ----------
     epsilon, delta, protection, intercept, split, calibration
-        As in `primo.planning.make.make_plan`.
+        As in `primo.planning.settings.Settings`; `intercept` is its `fit_intercept`.
     sampled
         Share of the rows whose covariance is released; None for all of them.
     reference
@@ -107,24 +107,24 @@ class Setting:
     def plans(self) -> tuple[Plan, ...]:
         """The plan, and that of the extension."""
         few = self.sampled is not None
-        options: dict[str, Any] = {
-            "n": SAMPLED_FROM if few else self.n,
-            # A canary has two features and an outcome of its own.
-            "d": 2 if few else 2 * self.canaries,
-            "l": 1 if few else self.canaries,
-            "sampled": round(self.sampled * SAMPLED_FROM) if self.sampled is not None else None,
-        }
-        plan = make_plan(
+        settings = Settings(
             epsilon=self.epsilon,
             delta=self.delta,
             protection=self.protection,
             feature_bounds=Bounds(norm=FEATURE_NORM),
             outcome_bounds=Bounds(norm=OUTCOME_NORM),
-            intercept=self.intercept,
+            fit_intercept=self.intercept,
             split=self.split,
             calibration=self.calibration,
-            reference_covariance=self.reference,
-            **options,
+            covariance_rows=None if self.sampled is None else round(self.sampled * SAMPLED_FROM),
+            public_covariance=True if self.reference else None,  # its numbers are not looked at
+        )
+        plan = make_plan(
+            settings,
+            n=SAMPLED_FROM if few else self.n,
+            # A canary has two features and an outcome of its own.
+            d=2 if few else 2 * self.canaries,
+            l=1 if few else self.canaries,
         )
         if not self.extended:
             return (plan,)

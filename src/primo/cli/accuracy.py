@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def _together(bundle: Bundle) -> PublishedRSquared | None:
 
     if not bundle.manifest["intervals"]:
         return None
-    return published_r_squared(bundle.release, **bundle.manifest["estimation"])
+    return published_r_squared(bundle.release, **asdict(bundle.estimation))
 
 
 def _known(table: Mapping[str, Any], values: str, trusted: str) -> Floats:

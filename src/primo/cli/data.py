@@ -12,11 +12,11 @@ import numpy as np
 from primo.cli.output import say
 from primo.errors import InputError
 from primo.planning.bounds_file import Limit, block_bounds, read_bounds_file
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows.sources.base import Columns, Source
 from primo.rows.sources.select import read_list
 from primo.variants import Variants
-from primo.workflow.fit import Settings
 
 __all__ = [
     "Opened",
@@ -92,7 +92,7 @@ def settings_of(options: Options, opened: Opened) -> Settings:
             "give the privacy budget: --epsilon (0.5 to 2 is strict, 5 to 10 lenient) and --delta "
             "(below one over the number of rows; for example one over its square)"
         )
-    spec = read_bounds_file(options["bounds"]) if options["bounds"] else {}
+    spec = _bounds_file(options)
     return Settings(
         epsilon=options["epsilon"],
         delta=options["delta"],
@@ -108,7 +108,7 @@ def settings_of(options: Options, opened: Opened) -> Settings:
             len(source.feature_names),
             "features",
         ),
-        outcome_bounds=outcome_bounds(options, source),
+        outcome_bounds=_outcome_bounds(spec, source),
         association=options["association"],
         calibration=options["calibration"],
         covariance_rows=options["covariance_rows"],
@@ -130,7 +130,14 @@ def missing_of(options: Options) -> str:
 
 def outcome_bounds(options: Options, source: Source) -> Bounds | None:
     """Return the bounds of the outcomes that the bounds file gives."""
-    spec = read_bounds_file(options["bounds"]) if options["bounds"] else {}
+    return _outcome_bounds(_bounds_file(options), source)
+
+
+def _bounds_file(options: Options) -> dict[str, Any]:
+    return read_bounds_file(options["bounds"]) if options["bounds"] else {}
+
+
+def _outcome_bounds(spec: Mapping[str, Any], source: Source) -> Bounds | None:
     found = block_bounds(spec.get("outcomes"), source.outcome_names, block="outcomes")
     return _noted(found, len(source.outcome_names), "outcomes")
 

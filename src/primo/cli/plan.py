@@ -62,8 +62,7 @@ def plan(
     json_: bool,
 ) -> None:
     """Predict the accuracy of every way to protect and fit; reads no data, costs nothing."""
-    from primo.forecast import Signal, epsilon_for
-    from primo.forecast import plan as compare
+    from primo.forecast import Signal, compare_plans, epsilon_for
     from primo.forecast.compare import with_deviations
 
     if (epsilon is None) == (target_r2 is None):
@@ -75,7 +74,7 @@ def plan(
         "delta": delta,
         "feature_bounds": _bounds(feature_range, feature_norm),
         "outcome_bounds": _bounds(outcome_range, outcome_norm),
-        "intercept": intercept,
+        "fit_intercept": intercept,
     }
     signal = with_deviations(Signal(r2=signal_r2), outcome_sd=outcome_sd, feature_sd=feature_sd)
     if target_r2 is not None:
@@ -84,7 +83,7 @@ def plan(
         if not json_:
             say(f"R² = {target_r2:g} is predicted to need epsilon = {epsilon:.3g} ({protection}).")
     assert epsilon is not None
-    found = compare(epsilon=epsilon, protection=protect, signal=signal, **shape)
+    found = compare_plans(epsilon=epsilon, protection=protect, signal=signal, **shape)
     if json_:
         show_json(found.to_dict())
     else:

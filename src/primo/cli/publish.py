@@ -30,6 +30,7 @@ from primo.ledger import open_ledger
 from primo.planning.plan import Plan
 from primo.privacy.accounting import epsilon_spent
 from primo.released.bundle import Bundle
+from primo.released.estimation import Estimation
 from primo.rows.sources.base import Source
 from primo.rows.sources.join import too_few
 from primo.rows.sources.paired import Unmatched
@@ -77,7 +78,7 @@ class Request:
         if workers is not None and scheduler is not None:
             raise InputError("give --workers (a cluster on this machine) or --scheduler, not both")
         return Engine(
-            workers=self.options["threads"], client=scheduler or workers, show_progress=True
+            threads=self.options["threads"], client=scheduler or workers, show_progress=True
         )
 
 
@@ -204,7 +205,7 @@ def run(request: Request) -> None:
             account=account,
             engine=engine,
             variants=request.opened.variants,
-            estimation={"estimator": request.options["estimator"]},
+            estimation=Estimation(estimator=request.options["estimator"]),
             config=request.config,
         )
     except BaseException:

@@ -29,7 +29,7 @@ def report(release: Path, out: Path, title: str | None, json_: bool) -> None:
         variants=bundle.variants,
         title=title,
         release_id=bundle.manifest["release_id"],
-        estimation=bundle.manifest["estimation"],
+        estimation=bundle.estimation,
     )
     if json_:
         show_json({"report": str(path)})

@@ -4,8 +4,15 @@ Everything follows from public numbers and a stated `Signal`; nothing here sees 
 """
 
 from primo.forecast.assumptions import Signal
-from primo.forecast.compare import plan
+from primo.forecast.compare import compare_plans
 from primo.forecast.inverse import epsilon_for, outcomes_for, rows_for
-from primo.forecast.table import PlanTable
+from primo.forecast.table import PlanComparison
 
-__all__ = ["PlanTable", "Signal", "epsilon_for", "outcomes_for", "plan", "rows_for"]
+__all__ = [
+    "PlanComparison",
+    "Signal",
+    "compare_plans",
+    "epsilon_for",
+    "outcomes_for",
+    "rows_for",
+]

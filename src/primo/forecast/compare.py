@@ -1,8 +1,8 @@
 """Answer before any data is read: how accurate, and which way.
 
-`plan` compares every way to protect, release and estimate; `choose_plan` makes the plan of a release,
-with its mechanism chosen by the same predictions if that is asked for. All of it follows from public
-numbers and a stated `Signal`, so nothing here can leak, and nothing has to be charged.
+`compare_plans` compares every way to protect, release and estimate; `choose_plan` makes the plan of a
+release, with its mechanism chosen by the same predictions if that is asked for. All of it follows from
+public numbers and a stated `Signal`, so nothing here can leak, and nothing has to be charged.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from primo.forecast.assumptions import Signal, as_signal
 from primo.forecast.forecast import Prediction, predict_all, predict_ways
 from primo.forecast.knowledge import better_knowledge
 from primo.forecast.law import Law, law_of
-from primo.forecast.table import MATTERS, PlanTable, Variant
-from primo.forecast.theory import ASSOCIATIONS, Regime, associations_for, regime
+from primo.forecast.table import MATTERS, PlanComparison, Variant
+from primo.forecast.theory import Regime, regime
 from primo.planning.make import make_plan
 from primo.planning.plan import CovarianceOrigin, Plan
+from primo.planning.settings import Settings, associations_for, check_association
 from primo.privacy.bounds import Bounds, as_bounds
 from primo.privacy.budget import is_number
 from primo.privacy.protection import Protection
 
 __all__ = [
     "choose_plan",
-    "plan",
+    "compare_plans",
+    "offered",
     "public_plan",
     "recommend_association",
     "recommend_estimator",
@@ -42,7 +44,7 @@ __all__ = [
 COMPARED = ("auto", "filter", "ridge")
 
 
-def plan(
+def compare_plans(
     *,
     n: int,
     d: int,
@@ -56,8 +58,8 @@ def plan(
     outcome_sd: float | None = None,
     feature_sd: float | None = None,
     estimators: Sequence[str] = COMPARED,
-    intercept: bool = True,
-) -> PlanTable:
+    fit_intercept: bool = True,
+) -> PlanComparison:
     """Compare all ways to release and estimate, before any data is read.
 
     Parameters
@@ -77,12 +79,12 @@ def plan(
         Typical standard deviations in the columns' own units: short for those of `signal`.
     estimators
         Which to compare.
-    intercept
+    fit_intercept
         Whether the release has a constant feature.
 
     Returns
     -------
-    PlanTable
+    PlanComparison
         Deterministic. Nothing in it depends on data, so it may be published and costs no privacy.
     """
     if not isinstance(estimators, list | tuple) or not estimators:
@@ -99,26 +101,20 @@ def plan(
             protection=kind,
             feature_bounds=feature_bounds,
             outcome_bounds=outcome_bounds,
-            intercept=intercept,
+            fit_intercept=fit_intercept,
         )
         for kind in protections
     ]
     first = plans[0]
     law = law_of(first, assumed)
-    ways = [
-        (made, association)
-        for made in plans
-        for association in associations_for(made.protection)
-        # With more public features than rows, projection is not offered.
-        if association == "gauss" or made.covariance_origin is not CovarianceOrigin.ROW_SPACE
-    ]
+    ways = [(made, association) for made in plans for association in offered(made)]
     predicted = predict_ways(ways, estimators=estimators, signal=assumed)
     variants = [
         _variant(made, association, name, _regime(made, association, law), prediction)
         for (made, association), predictions in zip(ways, predicted, strict=True)
         for name, prediction in zip(estimators, predictions, strict=True)
     ]
-    table = PlanTable(
+    table = PlanComparison(
         n=first.n,
         d=first.d,
         l=first.l,
@@ -173,37 +169,39 @@ def public_plan(
     protection: Protection | str,
     feature_bounds: Any = None,
     outcome_bounds: Any = None,
-    intercept: bool = True,
+    fit_intercept: bool = True,
 ) -> Plan:
     """Make the plan of a release that may never be made: delta 1/n² and norms of 1 if not given."""
     n, d, l = whole("n", n), whole("d", d), whole("l", l)
     if delta is None and n < 2:
         raise InputError(f"n={n} is too few rows to plan for; delta=1/n**2 needs at least 2")
-    return make_plan(
-        n=n,
-        d=d,
-        l=l,
+    settings = Settings(
         epsilon=epsilon,
         delta=1.0 / n**2 if delta is None else delta,
         protection=protection,
         feature_bounds=_bounds(feature_bounds, "feature"),
         outcome_bounds=_bounds(outcome_bounds, "outcome"),
-        intercept=intercept,
+        fit_intercept=fit_intercept,
     )
+    return make_plan(settings, n=n, d=d, l=l)
 
 
-def choose_plan(*, association: str, **settings: Any) -> Plan:
+def offered(made: Plan) -> tuple[str, ...]:
+    """Return the mechanisms for XᵀY that a plan can be made with."""
+    row_space = made.covariance_origin is CovarianceOrigin.ROW_SPACE
+    return associations_for(made.protection, row_space=row_space)
+
+
+def choose_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     """Make the plan of a release, by `make_plan`, where association may also be "auto".
 
     Guarantee: what "auto" chooses is a function of the plan, so of public numbers alone.
     """
-    if association == "auto":
-        made = make_plan(**settings)
-        return dataclasses.replace(made, association=recommend_association(made))
-    if association not in ASSOCIATIONS:
-        choices = ", ".join((*ASSOCIATIONS, "auto"))
-        raise InputError(f"association={association!r} is unknown; choose one of {choices}")
-    return make_plan(association=association, **settings)
+    check_association(settings.association, Protection.parse(settings.protection), auto=True)
+    if settings.association != "auto":
+        return make_plan(settings, n=n, d=d, l=l)
+    made = make_plan(dataclasses.replace(settings, association="gauss"), n=n, d=d, l=l)
+    return dataclasses.replace(made, association=recommend_association(made))
 
 
 def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
@@ -213,7 +211,7 @@ def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
     What is not forecast (a covariance that is not that of all rows, the paper's noise) has Gauss.
     Cost: a few estimates with d features, O(d³): seconds for a thousand.
     """
-    choices = associations_for(made.protection)
+    choices = offered(made)
     if (
         len(choices) == 1
         or made.calibration != "exact"

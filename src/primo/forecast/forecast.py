@@ -23,8 +23,8 @@ from primo.errors import InputError
 from primo.forecast.assumptions import Signal, as_signal
 from primo.forecast.law import Law, law_of
 from primo.forecast.simulate import Drawn, draw
-from primo.forecast.theory import check_association
 from primo.planning.plan import CovarianceOrigin, Plan
+from primo.planning.settings import check_association
 from primo.privacy.protection import Protection
 from primo.released.estimate import ESTIMATORS
 

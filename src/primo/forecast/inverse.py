@@ -1,6 +1,6 @@
 """The plan's questions turned round: which budget, how many outcomes or rows, for a target R².
 
-Like `primo.plan`, from public numbers and a stated `Signal` alone: nothing here can leak.
+Like `primo.compare_plans`, from public numbers and a stated `Signal` alone: nothing here can leak.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Any
 
 from primo.errors import InputError
 from primo.forecast.assumptions import Signal, as_signal
-from primo.forecast.compare import public_plan, whole
+from primo.forecast.compare import offered, public_plan, whole
 from primo.forecast.forecast import predict_ways
-from primo.forecast.theory import associations_for
 from primo.privacy.budget import is_number
 from primo.privacy.protection import Protection
 
@@ -38,12 +37,12 @@ def epsilon_for(
     signal: Signal | None = None,
     feature_bounds: Any = None,
     outcome_bounds: Any = None,
-    intercept: bool = True,
+    fit_intercept: bool = True,
 ) -> float:
     """Return the least epsilon, to 1 %, at which R² is predicted to reach the target.
 
-    The prediction is that of `primo.plan` with the same `signal` and bounds; if no bounds are given,
-    of bounds that fit well.
+    The prediction is that of `primo.compare_plans` with the same `signal` and bounds; if no bounds are
+    given, of bounds that fit well.
     """
     target = _Target(
         target_r2,
@@ -54,7 +53,7 @@ def epsilon_for(
         signal,
         feature_bounds,
         outcome_bounds,
-        intercept,
+        fit_intercept,
     )
     low, high = _EPSILONS
     if (top := target.r2(n=n, d=d, l=l, epsilon=high)) < target_r2:
@@ -84,7 +83,7 @@ def outcomes_for(
     signal: Signal | None = None,
     feature_bounds: Any = None,
     outcome_bounds: Any = None,
-    intercept: bool = True,
+    fit_intercept: bool = True,
 ) -> int:
     """Return how many outcomes, to 1 %, one release can carry at the target R²."""
     target = _Target(
@@ -96,7 +95,7 @@ def outcomes_for(
         signal,
         feature_bounds,
         outcome_bounds,
-        intercept,
+        fit_intercept,
     )
     if (top := target.r2(n=n, d=d, l=1, epsilon=epsilon)) < target_r2:
         raise target.out_of_reach(
@@ -121,7 +120,7 @@ def rows_for(
     signal: Signal | None = None,
     feature_bounds: Any = None,
     outcome_bounds: Any = None,
-    intercept: bool = True,
+    fit_intercept: bool = True,
 ) -> int:
     """Return how many rows, to 1 %, are needed for the target R²; delta follows n if None."""
     target = _Target(
@@ -133,7 +132,7 @@ def rows_for(
         signal,
         feature_bounds,
         outcome_bounds,
-        intercept,
+        fit_intercept,
     )
     fewest = max(2, whole("d", d) + 1)  # below this least squares fits noise exactly
     if target.reached(n=fewest, d=d, l=l, epsilon=epsilon):
@@ -161,7 +160,7 @@ class _Target:
     signal: Signal | None
     feature_bounds: Any
     outcome_bounds: Any
-    intercept: bool
+    fit_intercept: bool
 
     def __post_init__(self) -> None:
         wanted, assumed = self.r2_wanted, as_signal(self.signal)
@@ -190,9 +189,9 @@ class _Target:
             protection=self.protection,
             feature_bounds=self.feature_bounds,
             outcome_bounds=self.outcome_bounds,
-            intercept=self.intercept,
+            fit_intercept=self.fit_intercept,
         )
-        choices = associations_for(made.protection)
+        choices = offered(made)
         if self.association != "auto":
             choices = (self.association,)
         found = predict_ways(

@@ -21,6 +21,7 @@ from primo.forecast.law import Block, law_of
 from primo.forecast.table import MATTERS, Better
 from primo.planning.make import extension_plan, make_plan
 from primo.planning.plan import CovarianceOrigin, Plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds, Clip
 
 __all__ = ["better_knowledge", "bounds_of", "replanned"]
@@ -88,20 +89,18 @@ def replanned(
             return extension_plan(
                 plan, l=plan.l, epsilon=epsilon, delta=plan.budget.delta, outcome_bounds=outcomes
             )
-        return make_plan(
-            n=plan.n,
-            d=plan.d,
-            l=plan.l,
+        settings = Settings(
             epsilon=epsilon,
             delta=plan.budget.delta,
             protection=plan.protection,
             feature_bounds=bounds_of(plan.features) if features is None else features,
             outcome_bounds=outcomes,
-            intercept=plan.intercept,
+            fit_intercept=plan.intercept,
             split=plan.split if plan.covariance_noisy else None,
             outcome_moments="full" if plan.full_outcome_moments else "diagonal",
             association=plan.association,
         )
+        return make_plan(settings, n=plan.n, d=plan.d, l=plan.l)
 
 
 def bounds_of(clip: Clip) -> Bounds:

@@ -1,4 +1,4 @@
-"""What `primo.plan` answers with: every variant considered, as numbers and as a letter."""
+"""What `primo.compare_plans` returns: every variant considered, as numbers and as a letter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from primo.forecast.assumptions import Signal
 from primo.forecast.theory import Regime
 from primo.privacy.protection import Protection
 
-__all__ = ["MATTERS", "Better", "PlanTable", "Variant"]
+__all__ = ["MATTERS", "Better", "PlanComparison", "Variant"]
 
 #: A simpler way is preferred unless another is predicted to be better by more than this.
 MATTERS = 0.005
@@ -56,8 +56,8 @@ class Better:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanTable:
-    """What `plan` returns: every variant considered. Print it to read it."""
+class PlanComparison:
+    """What `compare_plans` returns: every variant considered. Print it to read it."""
 
     n: int
     d: int

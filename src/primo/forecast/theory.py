@@ -27,14 +27,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from primo.errors import InputError
+from primo.planning.settings import check_association
 from primo.privacy.budget import is_number
 from primo.privacy.protection import Protection
 
 __all__ = [
-    "ASSOCIATIONS",
     "Regime",
-    "associations_for",
-    "check_association",
     "feature_projection_bound",
     "gauss_bound",
     "lower_bound",
@@ -42,9 +40,6 @@ __all__ = [
     "outcome_projection_bound",
     "regime",
 ]
-
-#: Ways to make the association private.
-ASSOCIATIONS = ("gauss", "projection")
 
 #: Rows 2, 4 and 5 of Table 1 are reached by the association's error, rows 1 and 3 by the covariance's.
 _COSTS = {1: "1", 2: "sqrt(l)", 3: "1", 4: "sqrt(n)/d^(1/4)", 5: "l^(1/4)*sqrt(n)"}
@@ -150,23 +145,6 @@ def outcome_projection_bound(
     """
     product = feature_norm * coefficient_norm
     return product * outcome_bound * math.sqrt(math.sqrt(l)) / math.sqrt(n * epsilon)
-
-
-def associations_for(protection: Protection) -> tuple[str, ...]:
-    """Return the mechanisms that serve a protection: projecting needs a public block."""
-    return ("gauss",) if protection is Protection.BOTH else ASSOCIATIONS
-
-
-def check_association(association: str, protection: Protection) -> None:
-    """Refuse a mechanism that does not serve a protection."""
-    if association not in ("gauss", "projection"):
-        raise InputError(f'association={association!r} is unknown; choose "gauss" or "projection"')
-    if association not in associations_for(protection):
-        choices = " or ".join(f'"{a}"' for a in associations_for(protection))
-        raise InputError(
-            f"association={association!r} does not serve protection={str(protection)!r}: "
-            f"projecting needs the other block to be public; choose {choices}"
-        )
 
 
 def regime(

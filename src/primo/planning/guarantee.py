@@ -14,8 +14,9 @@ from __future__ import annotations
 import math
 
 from primo.errors import InputError, PrivacyError
-from primo.planning.make import check_choices, margin_of, paper_algorithm, sampled_scales
+from primo.planning.make import margin_of, paper_algorithm, sampled_scales
 from primo.planning.plan import CovarianceOrigin, Plan
+from primo.planning.settings import Settings, check_choices
 from primo.privacy.calibration import epsilon_with_margin
 from primo.privacy.paper import PaperAlgorithm, paper_scales
 from primo.privacy.protection import Protection
@@ -78,14 +79,20 @@ def _check_words(plan: Plan) -> None:
     exact = plan.calibration == "exact"
     try:
         check_choices(
-            plan.protection,
-            split=plan.split if exact else None,
-            outcome_moments="auto",
-            missing=plan.missing,
-            association=plan.association,
-            calibration=plan.calibration,
-            sampled=plan.sampled,
-            reference_covariance=plan.covariance_origin is CovarianceOrigin.REFERENCE,
+            Settings(
+                epsilon=plan.budget.epsilon,
+                delta=plan.budget.delta,
+                protection=plan.protection,
+                split=plan.split if exact else None,
+                missing=plan.missing,
+                association=plan.association,
+                calibration=plan.calibration,
+                covariance_rows=plan.sampled,
+                # What the panel's covariance is does not matter here.
+                public_covariance=True
+                if plan.covariance_origin is CovarianceOrigin.REFERENCE
+                else None,
+            )
         )
     except InputError as error:
         raise PrivacyError(f"the plan is not one that primo makes: {error}") from None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 from primo.errors import BoundsError, InputError, WeakGuaranteeWarning
 from primo.planning.plan import CovarianceOrigin, Plan
-from primo.privacy.bounds import Bounds, missing_bounds
-from primo.privacy.budget import Budget, is_number, is_whole
+from primo.planning.settings import Settings, associations_for, check_choices, spelled_missing
+from primo.privacy.bounds import Bounds, as_bounds, missing_bounds
+from primo.privacy.budget import Budget, is_whole
 from primo.privacy.calibration import epsilon_with_margin, lattice_margin, mu_of, split_ratio
 from primo.privacy.grid import SMALLEST_VARIANCE_BITS, Grid, joint_grid, make_grid
 from primo.privacy.paper import PaperAlgorithm, paper_scales
@@ -18,7 +20,6 @@ from primo.privacy.subsampling import SampledScales, calibrate, true_delta, true
 
 __all__ = [
     "FULL_OUTCOME_MOMENTS",
-    "check_choices",
     "extension_plan",
     "make_plan",
     "margin_of",
@@ -30,109 +31,40 @@ __all__ = [
 FULL_OUTCOME_MOMENTS = 512
 
 
-def make_plan(
-    *,
-    n: int,
-    d: int,
-    l: int,
-    epsilon: float,
-    delta: float,
-    protection: Protection | str = Protection.BOTH,
-    feature_bounds: Bounds | None,
-    outcome_bounds: Bounds | None,
-    intercept: bool = True,
-    split: float | None = None,
-    outcome_moments: str = "auto",
-    missing: str = "error",
-    association: str = "gauss",
-    calibration: str = "exact",
-    sampled: int | None = None,
-    reference_covariance: bool = False,
-    rows_per_person: int = 1,
-) -> Plan:
+def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     """Fix the noise of a release from public numbers alone; no data is touched.
 
     Parameters
     ----------
+    settings
+        What is decided about the release; association="auto" is for `forecast.compare.choose_plan`.
     n, d, l
         Rows, features, outcomes.
-    epsilon, delta
-        The budget of the whole release, for all outcomes together.
-    protection
-        "both", "features" or "outcomes".
-    feature_bounds, outcome_bounds
-        Public bounds of either block.
-    intercept
-        Whether a constant feature is part of the release.
-    split
-        k = q/p in (0, 2]; chosen from l if None. At 2 the covariance is free.
-    outcome_moments
-        "full" (all of YᵀY), "diagonal", or "auto" (full up to 512 outcomes).
-    missing
-        "error" or "centre": what to do with NaN and infinity.
-    association
-        "gauss", or "projection" (GaussProj) where one block is public.
-    calibration
-        "exact", or "paper": the noise scales as the paper prints them, whatever they give
-        (Algorithms 1, 2 and 4; "paper-alg3" has those of Algorithm 3, under `features`).
-    sampled
-        Make the covariance from this many rows, drawn in secret (SubSampReuseCov).
-    reference_covariance
-        The covariance comes from a public panel; only the association is paid for.
-    rows_per_person
-        How many rows one person owns; the budget is that of one row.
     """
-    protection = Protection.parse(protection)
-    budget = Budget(epsilon=epsilon, delta=delta)
-    for name, value in (("n", n), ("d", d), ("l", l)):
-        if not is_whole(value) or value < 1:
-            raise InputError(f"{name}={value!r} must be a whole number, at least 1")
-    if budget.delta > 1 / n and n > 1:
-        warnings.warn(
-            f"delta={budget.delta:g} is above 1/n={1 / n:.3g}: a mechanism that publishes one person's "
-            "row in the clear could satisfy it. Choose delta below 1/n, for example 1/n**2",
-            WeakGuaranteeWarning,
-            stacklevel=3,
-        )
-    check_choices(
-        protection,
-        split=split,
-        outcome_moments=outcome_moments,
-        missing=missing,
-        association=association,
-        calibration=calibration,
-        sampled=sampled,
-        reference_covariance=reference_covariance,
-    )
-    if sampled is not None and not (is_whole(sampled) and 1 <= sampled <= n):
+    protection = Protection.parse(settings.protection)
+    budget = Budget(epsilon=settings.epsilon, delta=settings.delta)
+    _check_counts(budget, n=n, d=d, l=l)
+    check_choices(settings)
+    rows = settings.covariance_rows
+    if rows is not None and not (is_whole(rows) and 1 <= rows <= n):
         raise InputError(
-            f"covariance_rows={sampled!r} must be a whole number between 1 and the {n} rows"
+            f"covariance_rows={rows!r} must be a whole number between 1 and the {n} rows"
         )
-    features = _public(feature_bounds, "features", private=protection.features_private)
-    outcomes = _public(outcome_bounds, "outcomes", private=protection.outcomes_private)
-    origin = CovarianceOrigin.ROWS
-    if reference_covariance:
-        origin = CovarianceOrigin.REFERENCE
-    elif not protection.features_private and d + bool(intercept) > n:
-        origin = CovarianceOrigin.ROW_SPACE
-        if n < 2:
-            raise InputError(f"n={n}: a single row of public features leaves nothing to fit")
-        if association == "projection":
-            raise InputError(
-                f'association="projection" is for d ≤ n; with d={d} features and n={n} rows the row '
-                'space already drops the noise outside: use association="gauss"'
-            )
-    full = _full(outcome_moments, l)
-    margin = margin_of(d + bool(intercept), l, full)
+    features = _public(settings.feature_bounds, "features", private=protection.features_private)
+    outcomes = _public(settings.outcome_bounds, "outcomes", private=protection.outcomes_private)
+    origin = _origin(settings, protection, n=n, d=d)
+    intercept = bool(settings.fit_intercept)
+    full = _full(settings.outcome_moments, l)
+    margin = margin_of(d + intercept, l, full)
     covariance_noisy = protection.features_private and origin is CovarianceOrigin.ROWS
-    if calibration != "exact":
-        algorithm = paper_algorithm(protection, calibration, sampled)
-        calibrated = _paper(budget, n, algorithm, protection, sampled, margin)
-    elif sampled is not None and sampled < n:
-        calibrated = _sampled(budget, n, l, sampled, split, margin)
+    if settings.calibration != "exact":
+        algorithm = paper_algorithm(protection, settings.calibration, rows)
+        calibrated = _paper(budget, n, algorithm, protection, rows, margin)
+    elif rows is not None and rows < n:
+        calibrated = _sampled(budget, n, l, rows, settings.split, margin)
     else:
         # Without a covariance to pay for nothing is to be split; 2 minimises σ₂.
-        ratio = (split or split_ratio(l)) if covariance_noisy else 2.0
+        ratio = (settings.split or split_ratio(l)) if covariance_noisy else 2.0
         mu = mu_of(budget, margin=margin)
         calibrated = mu, budget.epsilon, ratio, joint_grid(mu=mu, split=ratio, n=n)
     mu, given, ratio, grid = calibrated
@@ -148,16 +80,45 @@ def make_plan(
         split=ratio,
         features=features.clip(d, "features"),
         outcomes=outcomes.clip(l, "outcomes"),
-        intercept=bool(intercept),
+        intercept=intercept,
         full_outcome_moments=full,
-        missing=missing,
+        missing=spelled_missing(settings.missing),
         grid=grid,
-        association=association,
-        calibration=calibration,
-        sampled=sampled if sampled is None or sampled < n else None,
+        association=settings.association,
+        calibration=settings.calibration,
+        sampled=rows if rows is None or rows < n else None,
         covariance_origin=origin,
-        rows_per_person=rows_per_person,
+        rows_per_person=settings.rows_per_person,
     )
+
+
+def _check_counts(budget: Budget, *, n: int, d: int, l: int) -> None:
+    for name, value in (("n", n), ("d", d), ("l", l)):
+        if not is_whole(value) or value < 1:
+            raise InputError(f"{name}={value!r} must be a whole number, at least 1")
+    if budget.delta > 1 / n and n > 1:
+        warnings.warn(
+            f"delta={budget.delta:g} is above 1/n={1 / n:.3g}: a mechanism that publishes one person's "
+            "row in the clear could satisfy it. Choose delta below 1/n, for example 1/n**2",
+            WeakGuaranteeWarning,
+            stacklevel=4,
+        )
+
+
+def _origin(settings: Settings, protection: Protection, *, n: int, d: int) -> CovarianceOrigin:
+    """Return where the covariance comes from."""
+    if settings.public_covariance is not None:
+        return CovarianceOrigin.REFERENCE
+    if protection.features_private or d + bool(settings.fit_intercept) <= n:
+        return CovarianceOrigin.ROWS
+    if n < 2:
+        raise InputError(f"n={n}: a single row of public features leaves nothing to fit")
+    if settings.association not in associations_for(protection, row_space=True):
+        raise InputError(
+            f'association="projection" is for d ≤ n; with d={d} features and n={n} rows the row '
+            'space already drops the noise outside: use association="gauss"'
+        )
+    return CovarianceOrigin.ROW_SPACE
 
 
 def extension_plan(
@@ -222,12 +183,12 @@ _Calibrated = tuple[float, float, float, Grid]  # mu, epsilon, split, grid
 
 
 def paper_algorithm(
-    protection: Protection, calibration: str, sampled: int | None
+    protection: Protection, calibration: str, covariance_rows: int | None
 ) -> PaperAlgorithm:
     """Return the algorithm of the paper that a request stands for."""
     if calibration == "paper-alg3":
         return PaperAlgorithm.LAMBDA_REUSE_COV
-    if sampled is not None:
+    if covariance_rows is not None:
         return PaperAlgorithm.SUB_SAMP_REUSE_COV
     return {
         Protection.BOTH: PaperAlgorithm.REUSE_COV_GAUSS,
@@ -241,54 +202,55 @@ def _paper(
     n: int,
     algorithm: PaperAlgorithm,
     protection: Protection,
-    sampled: int | None,
+    covariance_rows: int | None,
     margin: float,
 ) -> _Calibrated:
     """Noise as the paper prints it, and the epsilon that it truly gives."""
-    scales = paper_scales(algorithm, budget, rows=n, sampled=sampled)
+    scales = paper_scales(algorithm, budget, rows=n, sampled=covariance_rows)
     q = scales.association**-2
     p = scales.covariance**-2 if protection.features_private else q / 2
     grid = make_grid(p=p, q=q, n=n)
     released = grid.p if protection.features_private else 0 * grid.p
     mu = math.sqrt(joint_distance(released, grid.q, grid.s)) * (1 + 1e-12)
-    if sampled is not None and sampled < n:
-        given = true_epsilon(sampled_scales(n, sampled, grid), budget.delta * math.exp(-2 * margin))
-        given += 2 * margin
+    if covariance_rows is not None and covariance_rows < n:
+        scales_drawn = sampled_scales(n, covariance_rows, grid)
+        given = true_epsilon(scales_drawn, budget.delta * math.exp(-2 * margin)) + 2 * margin
     else:
         given = epsilon_with_margin(mu, budget.delta, margin)
     return mu, given, q / p, grid
 
 
 def _sampled(
-    budget: Budget, n: int, l: int, sampled: int, split: float | None, margin: float
+    budget: Budget, n: int, l: int, covariance_rows: int, split: float | None, margin: float
 ) -> _Calibrated:
     """Noise for a covariance of sampled rows beside an association of all rows."""
-    scales = calibrate(budget, rows=n, sampled=sampled, l=l, split=split, margin=margin)
+    scales = calibrate(budget, rows=n, sampled=covariance_rows, l=l, split=split, margin=margin)
     p, q, _ = scales.squares
     # Room for the float rounding of p and q; more is rarely needed, at the smallest budgets.
     for room in (1e-11, 1e-8, 1e-5):
         grid = make_grid(p=p * (1 - room), q=q * (1 - room), n=n)
-        given = true_delta(sampled_scales(n, sampled, grid), budget.epsilon - 2 * margin)
+        given = true_delta(sampled_scales(n, covariance_rows, grid), budget.epsilon - 2 * margin)
         if given <= budget.delta * math.exp(-2 * margin):
             return scales.public_mu, budget.epsilon, scales.split, grid
     raise InputError(f"{budget} is too small for a sub-sampled covariance; raise epsilon or delta")
 
 
-def sampled_scales(n: int, sampled: int, grid: Grid) -> SampledScales:
+def sampled_scales(n: int, covariance_rows: int, grid: Grid) -> SampledScales:
     """Return the noise scales of a grid whose covariance is that of sampled rows."""
     return SampledScales(
         rows=n,
-        sampled=sampled,
+        sampled=covariance_rows,
         covariance=float(grid.p) ** -0.5,
         association=float(grid.q) ** -0.5,
         outcome=float(grid.s) ** -0.5,
     )
 
 
-def _public(bounds: Bounds | None, block: str, *, private: bool) -> Bounds:
+def _public(value: Any, block: str, *, private: bool) -> Bounds:
     """Return the bounds if they are public knowledge, which for a private block is not its data."""
-    if bounds is None:
+    if value is None:
         raise missing_bounds(block)
+    bounds = as_bounds(value, block.removesuffix("s"))
     if private and bounds.from_data:
         raise BoundsError(
             f"the {block} are private, but their bounds were read off data by Bounds.from_public: "
@@ -306,49 +268,3 @@ def margin_of(width: int, l: int, full: bool) -> float:
     """Return the lattice margin of a release of this many numbers."""
     count = width * (width + 1) // 2 + width * l + (l * (l + 1) // 2 if full else l)
     return lattice_margin(count, SMALLEST_VARIANCE_BITS)
-
-
-def check_choices(
-    protection: Protection,
-    *,
-    split: float | None,
-    outcome_moments: str,
-    missing: str,
-    association: str,
-    calibration: str,
-    sampled: int | None,
-    reference_covariance: bool,
-) -> None:
-    """Refuse unknown words and combinations that make no sense, with the way out."""
-    for name, value, choices in (
-        ("missing", missing, ("error", "centre")),
-        ("outcome_moments", outcome_moments, ("auto", "full", "diagonal")),
-        ("association", association, ("gauss", "projection")),
-        ("calibration", calibration, ("exact", "paper", "paper-alg3")),
-    ):
-        if value not in choices:
-            raise InputError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}")
-    if split is not None and not (is_number(split) and 0.001 <= split <= 2):
-        raise InputError(
-            f"split={split!r} must lie between 0.001 and 2: at 2 the covariance already costs "
-            "nothing, above it the association would only get noisier"
-        )
-    if association == "projection" and protection is Protection.BOTH:
-        raise InputError(
-            'association="projection" needs a public block to project onto: under protection="both" '
-            'the set of possible associations is itself private. Use association="gauss", or a '
-            'protection that leaves the features ("outcomes") or the outcomes ("features") public'
-        )
-    if sampled is not None and protection is not Protection.BOTH:
-        raise InputError(f'covariance_rows={sampled!r} belongs to protection="both"; leave it out')
-    if reference_covariance and not protection.features_private:
-        raise InputError(
-            f"the features are public under protection={str(protection)!r}, so their own covariance is "
-            "used; leave public_covariance out"
-        )
-    if sampled is not None and reference_covariance:
-        raise InputError("a covariance from a reference panel is not sampled from the rows")
-    if reference_covariance and calibration != "exact":
-        raise InputError('the paper has no public covariance; use calibration="exact"')
-    if calibration == "paper-alg3" and protection is not Protection.FEATURES:
-        raise InputError('calibration="paper-alg3" is printed for protection="features" only')

@@ -9,24 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo._util.threads import blas_threads
-from primo.errors import InputError
-from primo.privacy.budget import is_number
-from primo.released.estimate import ESTIMATORS, NoisyMoments, estimate
+from primo.released.estimate import NoisyMoments, estimate
 from primo.released.estimate.centring import centred
 from primo.released.estimate.reuse_cov import (
-    SOLVERS,
     adassp_lambda,
     gauss_error,
     projection_error,
     reuse_cov,
     theorem_lambda,
 )
+from primo.released.estimation import Estimation
 from primo.released.moments import ReleasedMoments, expect_release
 from primo.released.projection import works_on_projected
 
-__all__ = ["Coefficients", "check_estimation", "coefficients"]
-
-LAMBDA_RULES = ("theorem", "adassp")
+__all__ = ["Coefficients", "coefficients", "estimate_coefficients"]
 
 Matrix = NDArray[np.float64]
 
@@ -78,37 +74,39 @@ def coefficients(
     the same release.
     Cost: O(d³ + d²l).
     """
-    check_estimation(
-        estimator=estimator,
-        ridge_lambda=ridge_lambda,
-        coefficient_norm=coefficient_norm,
-        solver=solver,
+    return estimate_coefficients(
+        release,
+        Estimation(
+            estimator=estimator,
+            ridge_lambda=ridge_lambda,
+            coefficient_norm=coefficient_norm,
+            solver=solver,
+        ),
     )
+
+
+def estimate_coefficients(release: ReleasedMoments, estimation: Estimation) -> Coefficients:
+    """Do as `coefficients`, with the options as one value."""
     with blas_threads(1 if expect_release(release).plan.d < _FEW else None):
-        return _coefficients(release, estimator, ridge_lambda, coefficient_norm, solver)
+        return _coefficients(release, estimation)
 
 
-def _coefficients(
-    release: ReleasedMoments,
-    estimator: str,
-    ridge_lambda: float | str | None,
-    coefficient_norm: float | None,
-    solver: str,
-) -> Coefficients:
+def _coefficients(release: ReleasedMoments, estimation: Estimation) -> Coefficients:
     plan = release.plan
-    found = centred(_for_estimator(release, estimator))
+    found = centred(_for_estimator(release, estimation.estimator))
     moments = found.moments
+    ridge_lambda = estimation.ridge_lambda
     if isinstance(ridge_lambda, str):
-        ridge_lambda = _rule(ridge_lambda, release, moments, coefficient_norm)
-    fitted = estimate(moments, estimator=estimator, ridge_lambda=ridge_lambda)
+        ridge_lambda = _rule(ridge_lambda, release, moments, estimation.coefficient_norm)
+    fitted = estimate(moments, estimator=estimation.estimator, ridge_lambda=ridge_lambda)
     scaled = fitted.coefficients
-    if solver != "fast":
+    if estimation.solver != "fast":
         scaled = reuse_cov(
             moments.covariance,
             moments.association,
             n=plan.n,
             ridge_lambda=fitted.parameters["lambda"],
-            solver=solver,
+            solver=estimation.solver,
         )
     theta = found.restore(scaled)
     offset = plan.constant * theta[-1] if plan.intercept else np.zeros(plan.l)
@@ -122,40 +120,6 @@ def _coefficients(
         outcome_names=release.outcome_names,
         estimator=fitted.name,
     )
-
-
-def check_estimation(
-    *,
-    estimator: str,
-    ridge_lambda: float | str | None,
-    coefficient_norm: float | None,
-    solver: str,
-) -> None:
-    """Refuse what `coefficients` would refuse, before a release is paid for."""
-    if estimator not in ESTIMATORS:
-        raise InputError(
-            f"estimator={estimator!r} is unknown; choose one of {', '.join(ESTIMATORS)}"
-        )
-    if solver not in SOLVERS:
-        raise InputError(f"solver={solver!r} is unknown; choose one of {', '.join(SOLVERS)}")
-    for name, given in (("ridge_lambda", ridge_lambda is not None), ("solver", solver != "fast")):
-        if given and estimator != "ridge":
-            raise InputError(f'{name} belongs to estimator="ridge", not to {estimator!r}')
-    if isinstance(ridge_lambda, str):
-        if ridge_lambda not in LAMBDA_RULES:
-            raise InputError(
-                f'ridge_lambda={ridge_lambda!r} is unknown; give a number, "theorem", "adassp" or None'
-            )
-        norm = coefficient_norm
-        if ridge_lambda == "theorem" and not (is_number(norm) and 0 < (norm or 0) < math.inf):
-            raise InputError(
-                f'ridge_lambda="theorem" needs a positive coefficient_norm, not {norm!r}: the norm of '
-                "a typical outcome's coefficients in scaled units, from public knowledge"
-            )
-    elif ridge_lambda is not None and not (
-        is_number(ridge_lambda) and 0 <= ridge_lambda < math.inf
-    ):
-        raise InputError(f"ridge_lambda={ridge_lambda!r} must be a number, not negative")
 
 
 def _for_estimator(release: ReleasedMoments, estimator: str) -> ReleasedMoments:

@@ -9,7 +9,8 @@ import numpy as np
 
 from primo.errors import InputError
 from primo.released import uncertainty
-from primo.released.coefficients import Coefficients, coefficients
+from primo.released.coefficients import Coefficients, estimate_coefficients
+from primo.released.estimation import Estimation
 from primo.released.moments import ReleasedMoments
 from primo.released.statement import item, statement
 from primo.released.uncertainty.words import spread_words
@@ -49,12 +50,14 @@ class Release(ReleasedMoments):
 
         See `primo.coefficients`. Computed from this release alone: costs no privacy.
         """
-        return coefficients(
+        return estimate_coefficients(
             self,
-            estimator=estimator,
-            ridge_lambda=ridge_lambda,
-            coefficient_norm=coefficient_norm,
-            solver=solver,
+            Estimation(
+                estimator=estimator,
+                ridge_lambda=ridge_lambda,
+                coefficient_norm=coefficient_norm,
+                solver=solver,
+            ),
         )
 
     def goodness_of_fit(

@@ -7,8 +7,8 @@ outcomes with the largest test statistic first, features with the smallest p-val
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy.special import log_ndtr
 
 from primo.errors import InputError
 from primo.released.coefficients import coefficients
+from primo.released.estimation import Estimation
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.fit import GoodnessOfFit, goodness_of_fit
 from primo.released.uncertainty.intervals import coefficient_block
@@ -72,11 +73,11 @@ def find(
     *,
     level: float,
     fdr: float,
-    estimation: Mapping[str, Any] | None = None,
+    estimation: Estimation | None = None,
 ) -> Findings | str:
     """Compute intervals, tests and goodness of fit, or say why there are none.
 
-    `estimation` holds the arguments of `primo.coefficients` that gave what is published.
+    `estimation` says how the published coefficients were estimated.
     Guarantee: post-processing; costs no privacy. Cost: several times that of `primo.coefficients`.
     """
     try:
@@ -86,7 +87,7 @@ def find(
     return Findings(
         system=system,
         fit=goodness_of_fit(release, level=level, fdr=fdr),
-        published=published_r_squared(release, **(estimation or {})),
+        published=published_r_squared(release, **asdict(estimation or Estimation())),
         tests=tests(release),
         doubts=tuple(" ".join(said.split()) for said in doubts(system)),
         leaning=int(

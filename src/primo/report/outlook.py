@@ -45,7 +45,7 @@ def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:
     if plan.covariance_origin is CovarianceOrigin.REFERENCE:
         return "a covariance of a reference panel is not forecast"
     if directions > TOO_LARGE:
-        return f"a forecast for {directions} directions takes minutes; primo.plan makes it"
+        return f"a forecast for {directions} directions takes minutes; primo.compare_plans makes it"
     assumed = as_signal(signal)
     law = law_of(plan, assumed)
     epsilons = {*(EPSILONS if directions <= LARGE else COARSE), plan.budget.epsilon}

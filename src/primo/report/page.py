@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 
 from primo._util.atomic import whole_file
 from primo.forecast.assumptions import Signal
+from primo.released.estimation import Estimation
 from primo.released.moments import ReleasedMoments, expect_release
 from primo.report.accuracy import accuracy_words
 from primo.report.contents import (
@@ -62,7 +63,7 @@ def write_report(
     date: str | None = None,
     notes: Sequence[str] = (),
     signal: Signal | None = None,
-    estimation: Mapping[str, Any] | None = None,
+    estimation: Estimation | None = None,
 ) -> Path:
     """Write one self-contained HTML page about a release, whole or not at all; return its path.
 
@@ -79,8 +80,8 @@ def write_report(
     signal
         What the plan assumed of the data, if not the default.
     estimation
-        Arguments of `primo.coefficients` that gave what is published, if not the default: what it
-        explains of new rows is estimated for them.
+        How the published coefficients were estimated, if not the default: what they explain of new
+        rows is estimated for them.
 
     Notes
     -----
@@ -112,7 +113,7 @@ def report_html(
     date: str | None = None,
     notes: Sequence[str] = (),
     signal: Signal | None = None,
-    estimation: Mapping[str, Any] | None = None,
+    estimation: Estimation | None = None,
 ) -> str:
     """Return the page that `write_report` writes."""
     expect_release(release)
@@ -166,7 +167,7 @@ class _Page:
         release: ReleasedMoments,
         variants: Variants | None,
         signal: Signal | None,
-        estimation: Mapping[str, Any] | None,
+        estimation: Estimation | None,
     ) -> _Page:
         found = find(release, level=LEVEL, fdr=FDR, estimation=estimation)
         shrunk = None

@@ -169,7 +169,8 @@ def plan_section(release: ReleasedMoments, outlook: Outlook | str) -> str:
         f'<div class="pair wide"><div>{paragraph(words)}<h3>What was assumed</h3>'
         + bullets(text(assumed) for assumed in outlook.assumptions)
         + paragraph(
-            "Predictions move with these assumptions; <code>primo.plan</code> shows how.", "remark"
+            "Predictions move with these assumptions; <code>primo.compare_plans</code> shows how.",
+            "remark",
         )
         + _better(outlook)
         + f"</div>{chart}</div><details><summary>The curve as a table</summary>"

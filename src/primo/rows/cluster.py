@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import count, pairwise
-from typing import Any, TypeGuard
+from typing import Any, Literal, TypeGuard
 from uuid import uuid4
 
 import numpy as np
@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError, PrimoError
 from primo.planning.plan import Plan
-from primo.rows.moments import Moments, Progress, fold
+from primo.rows.moments import Moments, Progress, check_row_count, fold
+from primo.rows.public_block import PublicRows
 from primo.rows.sources.arrays.dask import DaskColumns
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.base import Rows, Source
@@ -87,6 +88,7 @@ def fold_on_cluster(
     sample: NDArray[np.bool_] | None = None,
     partitions: int | None = None,
     progress: Progress | None = None,
+    collect: PublicRows | None = None,
 ) -> Moments:
     """Fold every row once on the workers of `client` and return the moments of all.
 
@@ -95,7 +97,7 @@ def fold_on_cluster(
     source
         Has to make sense to the workers: a file that they see under the same path. Rows in memory
         are sent to them. Chunks of Dask arrays are folded by the workers that hold them.
-    plan, sample, progress
+    plan, sample, progress, collect
         As for `primo.rows.moments.fold`.
     client
         A `distributed.Client`.
@@ -113,15 +115,20 @@ def fold_on_cluster(
     if (sample is not None) != plan.draws_sample:
         raise InputError("a sub-sampled plan needs its sample, and only that one")
     distributed = _distributed()
+    block = None if collect is None else collect.block
     if _in_dask(source):
-        shares = _chunk_shares(source, plan, sample)
+        shares = _chunk_shares(source, plan, sample, block)
     else:
         threads = sum(client.nthreads().values())
-        shares = _part_shares(source, plan, sample, partitions or _partitions(source.n, threads))
+        partitions = partitions or _partitions(source.n, threads)
+        shares = _part_shares(source, plan, sample, partitions, block)
     total, *states = futures = client.compute(_graph(shares))
+    public: dict[str, NDArray[Any]] = {}
     try:
         for state in distributed.as_completed(states, loop=client.loop):
-            rows = _result(state)
+            rows, kept = _result(state)
+            if kept is not None:
+                public[state.key] = kept
             if progress is not None:
                 progress(rows)
         moments: Moments = _result(total)
@@ -129,11 +136,10 @@ def fold_on_cluster(
         with suppress(Exception):  # a lost scheduler has nothing left to cancel
             client.cancel(futures, force=True)
         raise
-    if moments.rows != source.n:
-        raise InputError(
-            f"the source announced {source.n} rows but gave another number; "
-            "n is public and must be right before the release"
-        )
+    check_row_count(source, moments.rows)
+    if collect is not None:
+        for state in states:
+            collect.extend(public[state.key])
     return moments
 
 
@@ -143,12 +149,25 @@ class _Share:
     Not a dataclass: Dask looks into those for collections to compute.
     """
 
-    def __init__(self, source: Source | None, plan: Plan, sample: Any) -> None:
-        self.source, self.plan, self.sample = source, plan, sample
+    def __init__(self, source: Source | None, plan: Plan, sample: Any, public: Public) -> None:
+        self.source, self.plan, self.sample, self.public = source, plan, sample, public
         self.version = version("primo-dp")
 
     def __repr__(self) -> str:
         return "<Share (private)>"
+
+
+class _Folded:
+    """What a worker made of its rows: their moments, and the public block of them if it is needed.
+
+    Not a dataclass either.
+    """
+
+    def __init__(self, moments: Moments, public: NDArray[Any] | None) -> None:
+        self.moments, self.public = moments, public
+
+    def __repr__(self) -> str:
+        return "<Folded (private)>"
 
 
 @dataclass(frozen=True)
@@ -159,21 +178,29 @@ class _Failure:
     message: str
 
 
+Public = Literal["features", "outcomes"] | None  # the block to collect
+
 Shares = list[tuple[_Share, Sequence[Any]]]  # each with the Dask chunks it refers to, if any
 
 
 def _part_shares(
-    source: Source, plan: Plan, sample: NDArray[np.bool_] | None, partitions: int
+    source: Source,
+    plan: Plan,
+    sample: NDArray[np.bool_] | None,
+    partitions: int,
+    public: Public,
 ) -> Shares:
     """Cut a source into parts of about the same number of rows."""
     edges = np.linspace(0, source.n, min(max(1, partitions), source.n) + 1).astype(int).tolist()
     return [
-        (_Share(source.part(start, stop), plan, _slice(sample, start, stop)), ())
+        (_Share(source.part(start, stop), plan, _slice(sample, start, stop), public), ())
         for start, stop in pairwise(edges)
     ]
 
 
-def _chunk_shares(source: PairedSource, plan: Plan, sample: NDArray[np.bool_] | None) -> Shares:
+def _chunk_shares(
+    source: PairedSource, plan: Plan, sample: NDArray[np.bool_] | None, public: Public
+) -> Shares:
     """Cut a source of Dask arrays into the chunks that they are made of."""
     features: Any = source.features
     outcomes: Any = source.outcomes
@@ -182,7 +209,7 @@ def _chunk_shares(source: PairedSource, plan: Plan, sample: NDArray[np.bool_] | 
     edges = np.cumsum((0, *x.chunks[0])).tolist()
     places = zip(pairwise(edges), x.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)
     return [
-        (_Share(None, plan, _slice(sample, start, stop)), chunks)
+        (_Share(None, plan, _slice(sample, start, stop), public), chunks)
         for (start, stop), *chunks in places
         if stop > start
     ]
@@ -206,6 +233,9 @@ def _graph(shares: Shares) -> list[Any]:
     states = [
         delayed(_state)(part, dask_key_name=f"{run}-state-{i}") for i, part in enumerate(parts)
     ]
+    parts = [
+        delayed(_moments)(part, dask_key_name=f"{run}-moments-{i}") for i, part in enumerate(parts)
+    ]
     for level in count():
         if len(parts) == 1:
             break
@@ -217,7 +247,7 @@ def _graph(shares: Shares) -> list[Any]:
     return [*parts, *states]
 
 
-def _fold_share(share: _Share, *chunks: NDArray[Any]) -> Moments | _Failure:
+def _fold_share(share: _Share, *chunks: NDArray[Any]) -> _Folded | _Failure:
     """Fold the rows of one partition; runs on a worker and never raises."""
     own = version("primo-dp")
     if own != share.version:
@@ -229,7 +259,9 @@ def _fold_share(share: _Share, *chunks: NDArray[Any]) -> Moments | _Failure:
     for _ in range(_TRIES):
         try:
             source = _as_source(*chunks) if share.source is None else share.source
-            return fold(source, share.plan, sample=share.sample, workers=1)
+            collected = None if share.public is None else PublicRows(share.public)
+            moments = fold(source, share.plan, sample=share.sample, threads=1, collect=collected)
+            return _Folded(moments, None if collected is None else collected.rows())
         except PrimoError as error:
             return _Failure(type(error), str(error))
         except Exception as error:  # its message may quote cells: only its name goes on
@@ -250,9 +282,14 @@ def _as_source(features: NDArray[Any], outcomes: NDArray[Any]) -> ArraySource:
     )
 
 
-def _state(part: Moments | _Failure) -> int | _Failure:
-    """Return how many rows were folded; runs on a worker."""
-    return part.rows if isinstance(part, Moments) else part
+def _state(part: _Folded | _Failure) -> tuple[int, NDArray[Any] | None] | _Failure:
+    """Return how many rows were folded, and their public block; runs on a worker."""
+    return (part.moments.rows, part.public) if isinstance(part, _Folded) else part
+
+
+def _moments(part: _Folded | _Failure) -> Moments | _Failure:
+    """Return the moments alone; runs on a worker."""
+    return part.moments if isinstance(part, _Folded) else part
 
 
 def _add(left: Moments | _Failure, right: Moments | _Failure) -> Moments | _Failure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from primo.errors import InputError, NotNumericError
+from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.tabular.index import index_labels, index_names
 
 __all__ = [
+    "array_source",
     "column_names",
     "labels",
     "numeric",
@@ -51,6 +53,40 @@ def numeric(table: Any, block: str) -> NDArray[Any]:
             "and columns. Reshape your data, for example X[:, [0]] or X.reshape(-1, 1)"
         )
     return array
+
+
+def array_source(
+    features: NDArray[Any],
+    outcomes: NDArray[Any],
+    *,
+    tables: tuple[Any, Any],
+    feature_names: Iterable[str] | None,
+    outcome_names: Iterable[str] | None,
+    first_outcome: int = 0,
+) -> ArraySource:
+    """Return the rows of two arrays of numbers as a source.
+
+    Parameters
+    ----------
+    features, outcomes
+        (n, d), and (n, l) or (n,); what `numeric` returned.
+    tables
+        The features and outcomes as the user gave them. The index of a frame names people.
+    feature_names, outcome_names
+        None for numbered names, x0, x1, ... and y0, y1, ...
+    first_outcome
+        Number of the first outcome without a name.
+    """
+    people = people_of(len(features), len(outcomes), *tables)
+    if outcomes.ndim == 1:
+        outcomes = outcomes.reshape(-1, 1)
+    return ArraySource(
+        features=features,
+        outcomes=outcomes,
+        feature_names=labels(feature_names, "x", features.shape[-1]),
+        outcome_names=labels(outcome_names, "y", outcomes.shape[1], first=first_outcome),
+        **people,
+    )
 
 
 def people_of(n: int, m: int, features: Any, outcomes: Any) -> dict[str, Any]:
@@ -136,8 +172,8 @@ def column_names(table: Any) -> list[str] | None:
     return [str(name)] if name is not None and np.ndim(table) == 1 else None
 
 
-def labels(names: Any, prefix: str, count: int) -> tuple[str, ...]:
-    """Return the names as a tuple, or numbered ones where there are none."""
+def labels(names: Any, prefix: str, count: int, *, first: int = 0) -> tuple[str, ...]:
+    """Return the names as a tuple, or ones numbered from `first` where there are none."""
     if names is None:
-        return tuple(f"{prefix}{i}" for i in range(count))
+        return tuple(f"{prefix}{first + i}" for i in range(count))
     return tuple(str(name) for name in names)

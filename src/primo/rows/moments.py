@@ -22,10 +22,11 @@ from primo._util.threads import blas_threads, in_order
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.rows.genotype_products import Signs
+from primo.rows.public_block import PublicRows
 from primo.rows.quantise import feature_quantiser, kernels_for, outcome_quantiser
 from primo.rows.sources.base import Block, Source
 
-__all__ = ["Moments", "fold"]
+__all__ = ["Moments", "check_row_count", "fold"]
 
 Integers = NDArray[np.int64]
 Matrix = NDArray[np.float64]
@@ -75,27 +76,29 @@ def fold(
     plan: Plan,
     *,
     sample: NDArray[np.bool_] | None = None,
-    workers: int | None = None,
+    threads: int | None = None,
     block_rows: int | None = None,
     progress: Progress | None = None,
+    collect: PublicRows | None = None,
 ) -> Moments:
     """Read every row once and return the integer moments of the quantised rows.
 
     `sample` marks the rows that make the covariance, if the plan sub-samples it; it is as private as
     the rows. Where the plan takes the covariance from elsewhere, none is summed. The source may hold
-    a part of the plan's rows only: moments of parts add up to those of the whole.
+    a part of the plan's rows only: moments of parts add up to those of the whole. `collect` keeps the
+    rows of a public block while they are read, so that nobody has to read them again.
 
     Cost: one pass, O(n·d² + n·d·l) (plus n·l² for full outcome moments); memory of a few blocks and
-    one set of moments per worker. The result does not depend on `workers` or `block_rows`.
+    one set of moments per worker. The result does not depend on `threads` or `block_rows`.
     """
     if (sample is not None) != plan.draws_sample:
         raise InputError("a sub-sampled plan needs its sample, and only that one")
-    workers = workers or min(4, os.cpu_count() or 1)
-    rows = block_rows or _block_rows(source.n, plan, workers)
+    threads = threads or min(4, os.cpu_count() or 1)
+    rows = block_rows or _block_rows(source.n, plan, threads)
     rows = min(rows, plan.grid.exact_rows)
     kernels = kernels_for(source.n * (plan.width + plan.l))
     accumulators: SimpleQueue[_Accumulator] = SimpleQueue()
-    for _ in range(workers):
+    for _ in range(threads):
         accumulators.put(_Accumulator(plan, rows, kernels))
 
     def work(placed: tuple[int, Block]) -> int:
@@ -110,33 +113,40 @@ def fold(
     def placed() -> Iterator[tuple[int, Block]]:
         start = 0
         for block in source.blocks(rows):
+            if collect is not None:
+                collect.add(block)
             yield start, block
             start += len(block.features)
 
     done = 0
     # One BLAS thread per worker: blocks are the unit of parallel work.
     with blas_threads(1):
-        for count in in_order(work, placed(), workers):
+        for count in in_order(work, placed(), threads):
             done += count
             if progress is not None:
                 progress(count)
-    if done != source.n:
-        raise InputError(
-            f"the source announced {source.n} rows but gave another number; "
-            "n is public and must be right before the release"
-        )
-    parts = [accumulators.get().total() for _ in range(workers)]
+    check_row_count(source, done)
+    parts = [accumulators.get().total() for _ in range(threads)]
     total = parts[0]
     for part in parts[1:]:
         total = total + part
     return total
 
 
-def _block_rows(n: int, plan: Plan, workers: int) -> int:
+def check_row_count(source: Source, rows: int) -> None:
+    """Refuse a source that gave another number of rows than it announced."""
+    if rows != source.n:
+        raise InputError(
+            f"the source announced {source.n} rows but gave another number; "
+            "n is public and must be right before the release"
+        )
+
+
+def _block_rows(n: int, plan: Plan, threads: int) -> int:
     """Return how many rows to read at once, for speed alone."""
     fitting = _BLOCK_BYTES // (8 * (plan.width + plan.l))
     reuse = min(_ROWS_PER_FEATURE * plan.width, _ENOUGH_ROWS)
-    share = max(-(-n // (2 * workers)), _FEW_ROWS)  # so that no worker is left without
+    share = max(-(-n // (2 * threads)), _FEW_ROWS)  # so that no worker is left without
     return min(max(fitting, reuse), share, max(1, n))
 
 

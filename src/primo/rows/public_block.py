@@ -8,18 +8,58 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.planning.plan import CovarianceOrigin, Plan
 from primo.privacy.bounds import Clip
+from primo.privacy.protection import Protection
+from primo.rows.sources.base import Block
 
-__all__ = ["PublicColumns", "public_means"]
+__all__ = ["PublicColumns", "PublicRows", "public_block", "public_means"]
 
 Vector = NDArray[np.float64]
 
 _BLOCK = 1024
+
+
+def public_block(plan: Plan) -> Literal["features", "outcomes"] | None:
+    """Say which public block is needed again after the noise is drawn, if any."""
+    if plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
+        return "features"
+    if plan.association == "projection" and plan.protection is Protection.FEATURES:
+        return "outcomes"
+    return None  # under `outcomes` the projection needs the exact covariance only
+
+
+class PublicRows:
+    """The rows of a public block, kept while the moments are folded: nothing is read twice.
+
+    Only the public columns are copied. A view would keep the private columns of its block alive.
+    """
+
+    def __init__(self, block: Literal["features", "outcomes"]) -> None:
+        self.block: Literal["features", "outcomes"] = block
+        self._parts: list[NDArray[Any]] = []
+
+    def __repr__(self) -> str:
+        """Show which block it is."""
+        return f"<PublicRows of the {self.block}>"
+
+    def add(self, block: Block) -> None:
+        """Keep the public columns of the next rows."""
+        self.extend(np.array(getattr(block, self.block)))
+
+    def extend(self, rows: NDArray[Any]) -> None:
+        """Keep the next rows, which nobody else writes to."""
+        self._parts.append(rows)
+
+    def rows(self) -> NDArray[Any]:
+        """Return all rows that were kept, in order."""
+        self._parts = [np.concatenate(self._parts)]
+        return self._parts[0]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -66,7 +66,7 @@ def release(
     covariance: NDArray[np.float64] | None = None,
     lengths: ReleasedLengths | None = None,
     backend: str = "primo",
-    workers: int = 1,
+    threads: int = 1,
 ) -> Release:
     """Add noise to every private block and return what may be published.
 
@@ -103,7 +103,7 @@ def release(
             bits=bits,
             label=label,
             backend=backend,
-            workers=workers,
+            threads=threads,
         )
 
     def noisy_symmetric(values: NDArray[np.int64], variance_bits: int, label: str) -> None:

@@ -9,8 +9,7 @@ from primo.errors import InputError
 from primo.released.bundle import Bundle
 from primo.released.moments import expect_release
 from primo.released.release import Release
-from primo.rows.coerce import column_names, labels, numeric, people_of
-from primo.rows.sources.arrays.memory import ArraySource
+from primo.rows.coerce import array_source, column_names, numeric
 from primo.rows.sources.base import Source, is_source
 from primo.wall.noise import check_backend, random_bits
 from primo.workflow.fit import Account, Engine, prepare_extension, release_rows
@@ -88,7 +87,7 @@ def extend(
         prepared,
         bits=random_bits(random_state),
         engine=Engine(
-            backend=backend, workers=thread_count(n_jobs), client=client, show_progress=verbose
+            backend=backend, threads=thread_count(n_jobs), client=client, show_progress=verbose
         ),
         account=account,
     )
@@ -101,24 +100,15 @@ def _source(release: Release, X: Any, Y: Any) -> Source:
             raise InputError("a source holds the new outcomes too: extend(release, source, ...)")
         return X
     features, outcomes = numeric(X, "features"), numeric(Y, "outcomes")
-    if outcomes.ndim == 1:
-        outcomes = outcomes.reshape(-1, 1)
-    people = people_of(len(features), len(outcomes), X, Y)
     names = column_names(X)
-    if names is None and features.ndim == 2 and features.shape[1] == len(release.feature_names):
+    if names is None and features.shape[1] == len(release.feature_names):
         names = list(release.feature_names)
-    return ArraySource(
-        features=features,
-        outcomes=outcomes,
-        feature_names=labels(names, "x", features.shape[-1]),
-        outcome_names=_outcome_names(release, column_names(Y), outcomes.shape[1]),
-        **people,
+    return array_source(
+        features,
+        outcomes,
+        tables=(X, Y),
+        feature_names=names,
+        outcome_names=column_names(Y),
+        # Number on from the old ones, so that no name means two things.
+        first_outcome=len(release.earlier_outcomes) + len(release.outcome_names),
     )
-
-
-def _outcome_names(release: Release, names: list[str] | None, count: int) -> tuple[str, ...]:
-    """Keep given names; else number on from the old ones, so that no name means two things."""
-    if names is not None:
-        return tuple(names)
-    taken = len(release.earlier_outcomes) + len(release.outcome_names)
-    return tuple(f"y{taken + i}" for i in range(count))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -15,10 +14,12 @@ from primo.errors import InputError
 from primo.forecast.compare import choose_plan
 from primo.planning.plan import Plan
 from primo.planning.reference import reference_covariance
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds, as_bounds
 from primo.privacy.budget import is_whole
 from primo.privacy.protection import Protection
 from primo.released.bundle import Bundle
+from primo.released.bundle.write import new_release_id
 from primo.released.moments import expect_release
 from primo.released.release import Release
 from primo.rows.sources.base import Source
@@ -41,7 +42,6 @@ __all__ = [
     "Account",
     "Engine",
     "Prepared",
-    "Settings",
     "expect_account",
     "plan_for",
     "prepare",
@@ -51,32 +51,11 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Settings:
-    """What is decided about a release before any row is read; the words of `PrimoRegressor`."""
-
-    epsilon: float
-    delta: float
-    protection: str = "both"
-    feature_bounds: Any = None
-    outcome_bounds: Any = None
-    association: str = "gauss"
-    calibration: str = "exact"
-    covariance_rows: int | None = None
-    public_covariance: Any = None
-    public_mean: Any = None
-    fit_intercept: bool = True
-    missing: str = "error"
-    split: float | None = None
-    outcome_moments: str = "auto"
-    rows_per_person: int = 1
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Engine:
     """How the work is done; nothing here changes the result."""
 
     backend: str = "primo"
-    workers: int | None = None
+    threads: int | None = None  # on this machine
     client: Any = None  # of dask.distributed, its scheduler's address, or a number of local workers
     show_progress: bool = False
 
@@ -195,7 +174,7 @@ def release_rows(
         check_bits(prepared.earlier, bits)
         if account is not None:
             check_known(prepared.bundle, account.ledger)
-    release_id = release_id or secrets.token_hex(16)
+    release_id = release_id or new_release_id()
     # A cluster that cannot be reached is found out before anything is charged.
     with nullcontext() if engine.client is None else _client(engine.client) as client:
         if account is not None:
@@ -208,7 +187,7 @@ def release_rows(
             bits=bits,
             covariance=prepared.covariance,
             backend=engine.backend,
-            workers=engine.workers,
+            threads=engine.threads,
             client=client,
             show_progress=engine.show_progress,
         )
@@ -222,28 +201,18 @@ def plan_for(source: Source, settings: Settings) -> Plan:
     passes over that block.
     """
     protection = Protection.parse(settings.protection)
+    features = _bounds(settings.feature_bounds, "feature", source, protection.features_private)
+    outcomes = _bounds(settings.outcome_bounds, "outcome", source, protection.outcomes_private)
     return choose_plan(
+        replace(
+            settings,
+            feature_bounds=features,
+            outcome_bounds=outcomes,
+            rows_per_person=_rows_per_person(source, settings.rows_per_person),
+        ),
         n=source.n,
         d=len(source.feature_names),
         l=len(source.outcome_names),
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        protection=protection,
-        feature_bounds=_bounds(
-            settings.feature_bounds, "feature", source, protection.features_private
-        ),
-        outcome_bounds=_bounds(
-            settings.outcome_bounds, "outcome", source, protection.outcomes_private
-        ),
-        intercept=settings.fit_intercept,
-        split=settings.split,
-        outcome_moments=settings.outcome_moments,
-        missing=settings.missing,
-        association=settings.association,
-        calibration=settings.calibration,
-        sampled=settings.covariance_rows,
-        reference_covariance=settings.public_covariance is not None,
-        rows_per_person=_rows_per_person(source, settings.rows_per_person),
     )
 
 

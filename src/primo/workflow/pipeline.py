@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from primo._util.progress import row_progress
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin, Plan
-from primo.privacy.protection import Protection
 from primo.released.moments import PublicFeatures
 from primo.released.projection import (
     Projected,
@@ -22,10 +21,9 @@ from primo.released.projection import (
 from primo.released.release import Release
 from primo.released.row_space import row_space
 from primo.rows.moments import fold
-from primo.rows.public_block import PublicColumns, public_means
+from primo.rows.public_block import PublicColumns, PublicRows, public_block, public_means
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.base import Source
-from primo.rows.sources.paired import one_block
 from primo.wall import mechanism
 from primo.wall.noise import RandomBits
 from primo.wall.sealing import moments_digest
@@ -44,7 +42,7 @@ def make_release(
     bits: RandomBits,
     covariance: Matrix | None = None,
     backend: str = "primo",
-    workers: int | None = None,
+    threads: int | None = None,
     client: Any = None,
     show_progress: bool = False,
 ) -> Release:
@@ -65,13 +63,23 @@ def make_release(
     sample = None
     if plan.draws_sample:
         sample = bits.subset(plan.n, plan.sampled or plan.n, label="sample")
+    block = public_block(plan)
+    # Rows in memory need not be collected.
+    collect = None if block is None or isinstance(source, ArraySource) else PublicRows(block)
+    public = getattr(source, block) if block and isinstance(source, ArraySource) else None
     with row_progress(plan.n, show=show_progress) as progress:
         if client is None:
-            moments = fold(source, plan, sample=sample, workers=workers, progress=progress)
+            moments = fold(
+                source, plan, sample=sample, threads=threads, progress=progress, collect=collect
+            )
         else:
             from primo.rows.cluster import fold_on_cluster
 
-            moments = fold_on_cluster(source, plan, client=client, sample=sample, progress=progress)
+            moments = fold_on_cluster(
+                source, plan, client=client, sample=sample, progress=progress, collect=collect
+            )
+    if collect is not None:
+        public = collect.rows()
     if bits.unbound:  # of a resumable release: tied to what is released
         bits = bits.bound(moments_digest(moments, plan))
     release = mechanism.release(
@@ -82,11 +90,12 @@ def make_release(
         bits=bits,
         covariance=covariance,
         backend=backend,
-        workers=workers or (2 if plan.width * plan.l > _MANY else 1),
+        threads=threads or (2 if plan.width * plan.l > _MANY else 1),
     )
-    if plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
-        release = with_public_features(release, _public_block(source, "features"))
-    return _projected(release, source) if plan.association == "projection" else release
+    # From here on everything is computed from the release and the public block: no row is read again.
+    if plan.covariance_origin is CovarianceOrigin.ROW_SPACE and public is not None:
+        release = with_public_features(release, public)
+    return _projected(release, public) if plan.association == "projection" else release
 
 
 def with_public_features(release: Release, features: NDArray[Any]) -> Release:
@@ -109,17 +118,20 @@ def with_public_features(release: Release, features: NDArray[Any]) -> Release:
     )
 
 
-def _projected(release: Release, source: Source) -> Release:
-    """Project the noisy association onto what the public block allows (GaussProj)."""
+def _projected(release: Release, outcomes: NDArray[Any] | None) -> Release:
+    """Project the noisy association onto what the public block allows (GaussProj).
+
+    `outcomes` are given where they are public; public features are in the covariance.
+    """
     plan = release.plan
     root = math.sqrt(plan.n)
     association = release.association
-    if plan.protection is Protection.OUTCOMES:
+    if outcomes is None:
         found = project_onto_features(
             association, release.covariance, radius=root * plan.outcomes.norm
         )
     else:
-        columns = PublicColumns.of(_public_block(source, "outcomes"), plan.outcomes)
+        columns = PublicColumns.of(outcomes, plan.outcomes)
         found = project_onto_outcomes(
             association[: plan.d], columns, n=plan.n, radius=root * plan.features.norm
         )
@@ -127,11 +139,3 @@ def _projected(release: Release, source: Source) -> Release:
         whole = np.vstack([found.association, association[plan.d :]])
         found = Projected(association=whole, noise_left=found.noise_left)
     return dataclasses.replace(release, projected=found)
-
-
-def _public_block(source: Source, block: Literal["features", "outcomes"]) -> NDArray[Any]:
-    """Return a public block whole: what is computed with it after the release walks it by columns."""
-    if isinstance(source, ArraySource):
-        rows: NDArray[Any] = getattr(source, block)
-        return rows
-    return np.concatenate(list(one_block(source, block, 1024)))

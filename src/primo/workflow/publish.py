@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from primo.errors import InputError, PrimoError
 from primo.planning.plan import Plan
 from primo.released.bundle import Bundle, read_bundle
+from primo.released.estimation import Estimation
 from primo.rows.sources.base import Source
 from primo.variants import Variants
 from primo.workflow.fit import Account, Engine, Prepared, release_rows
@@ -51,7 +50,7 @@ def publish(
     account: Account | None = None,
     engine: Engine | None = None,
     variants: Variants | None = None,
-    estimation: Mapping[str, Any] | None = None,
+    estimation: Estimation | None = None,
     config: str | None = None,
 ) -> Bundle:
     """Finish what was staged, from wherever it stopped, and return the bundle.

@@ -39,6 +39,7 @@ from primo.errors import InputError, PrimoError, PrivacyError
 from primo.planning.plan import Plan
 from primo.released.bundle import read_bundle, write_bundle
 from primo.released.bundle.write import check_release_id, new_release_id
+from primo.released.estimation import Estimation
 from primo.released.release import Release
 from primo.variants import Variants
 from primo.wall.noise import RandomBits
@@ -267,7 +268,7 @@ class Staging:
         release: Release,
         *,
         variants: Variants | None = None,
-        estimation: Mapping[str, Any] | None = None,
+        estimation: Estimation | None = None,
         level: float = 0.95,
         config: str | None = None,
         approve: Callable[[str], object] | None = None,

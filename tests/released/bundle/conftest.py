@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.variants import Variants
@@ -25,18 +26,20 @@ def make():
             X[7], Y[7] = 2.0, -3.0
         protection = choices.setdefault("protection", "both")
         plan = make_plan(
+            Settings(
+                epsilon=5.0,
+                delta=1e-6,
+                feature_bounds=Bounds.from_public(X)
+                if protection == "outcomes"
+                else Bounds(lower=0.0, upper=2.0),
+                outcome_bounds=Bounds.from_public(Y)
+                if protection == "features"
+                else Bounds(lower=-3.0, upper=3.0),
+                **choices,
+            ),
             n=n,
             d=d,
             l=l,
-            epsilon=5.0,
-            delta=1e-6,
-            feature_bounds=Bounds.from_public(X)
-            if protection == "outcomes"
-            else Bounds(lower=0.0, upper=2.0),
-            outcome_bounds=Bounds.from_public(Y)
-            if protection == "features"
-            else Bounds(lower=-3.0, upper=3.0),
-            **choices,
         )
         rows = source(
             features=X,
@@ -45,7 +48,7 @@ def make():
             outcome_names=tuple(f"trait {j}" for j in range(l)),
         )
         bits = RandomBits.fresh() if seed is None else RandomBits.seeded(seed)
-        return make_release(rows, plan, bits=bits, workers=1)
+        return make_release(rows, plan, bits=bits, threads=1)
 
     return made
 

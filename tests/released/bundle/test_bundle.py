@@ -23,6 +23,7 @@ from primo.released import uncertainty
 from primo.released.bundle import SCHEMA_FILE, read_bundle, tables, write_bundle
 from primo.released.bundle import write as write_module
 from primo.released.bundle.check import check
+from primo.released.estimation import Estimation
 from primo.released.uncertainty import intervals
 
 DAY = datetime.date(2026, 11, 15)
@@ -92,7 +93,9 @@ def test_outcomes(make, tmp_path):
     published = uncertainty.published_r_squared(release)
     np.testing.assert_array_equal(table["published_r_squared"], published.r_squared)
     assert table["published_trusted"].tolist() == published.trusted.tolist()
-    ridge = read_bundle(write_bundle(release, tmp_path / "r", estimation={"estimator": "ridge"}))
+    ridge = read_bundle(
+        write_bundle(release, tmp_path / "r", estimation=Estimation(estimator="ridge"))
+    )
     other = uncertainty.published_r_squared(release, estimator="ridge").r_squared
     np.testing.assert_array_equal(ridge.table("outcomes")["published_r_squared"], other)
     assert list(bundle.table("outcomes", ["p"])) == ["p"]
@@ -175,7 +178,7 @@ class TestManifest:
         assert not manifest["publishable"]
         assert "NOT FOR PUBLICATION" in manifest["warning"]
 
-    @pytest.mark.parametrize("choices", [{}, {"sampled": 100}])
+    @pytest.mark.parametrize("choices", [{}, {"covariance_rows": 100}])
     def test_the_guarantee_of_a_person_with_two_rows(self, make, tmp_path, choices):
         path = write_bundle(make(rows_per_person=2, **choices), tmp_path / "two")
         privacy = read_bundle(path).manifest["privacy"]
@@ -216,7 +219,8 @@ class TestNeighbours:
     """Same noise, one row replaced: nothing but noised numbers may differ."""
 
     @pytest.mark.parametrize(
-        "choices", [{}, {"outcome_moments": "diagonal", "intercept": False}, {"sampled": 100}]
+        "choices",
+        [{}, {"outcome_moments": "diagonal", "fit_intercept": False}, {"covariance_rows": 100}],
     )
     def test_only_noised_numbers_differ(self, make, variants, tmp_path, choices):
         one, two = (
@@ -298,7 +302,7 @@ class TestNeighbours:
         how = {"variants": None, "level": 0.95, "slope_intervals": True}
         fitted = primo.coefficients(release)
         blocks = list(tables.coefficient_blocks(release, fitted, **how))
-        columns = tables.outcome_columns(release, fitted, estimation={}, level=0.95)
+        columns = tables.outcome_columns(release, fitted, estimation=Estimation(), level=0.95)
         monkeypatch.setattr(tables, "coefficient_blocks", lambda *_, **__: iter(blocks))
         monkeypatch.setattr(tables, "outcome_columns", lambda *_, **__: columns)
         a, b = (
@@ -343,7 +347,9 @@ class TestReleasesWithoutIntervals:
     def test_another_estimator_has_no_slope_intervals(self, make, tmp_path):
         release = make()
         options = {"estimator": "ridge", "ridge_lambda": 3.0}
-        bundle = read_bundle(write_bundle(release, tmp_path / "b", estimation=options))
+        bundle = read_bundle(
+            write_bundle(release, tmp_path / "b", estimation=Estimation(**options))
+        )
         table = bundle.table("coefficients")
         assert np.isnan(table["slope_lower"]).all()
         assert np.isfinite(table["estimate"]).all()
@@ -353,8 +359,7 @@ class TestReleasesWithoutIntervals:
         np.testing.assert_allclose(
             bundle.coefficients().slopes, primo.coefficients(release, **options).slopes, **ROUNDING
         )
-        with pytest.raises(primo.InputError, match="unknown 'x'"):
-            write_bundle(release, tmp_path / "c", estimation={"x": 1})
+        assert bundle.estimation == Estimation(**options)
 
 
 def test_many_outcomes_in_blocks(make, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 
 from primo import coefficients
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.released.estimate.centring import centred, reflect
 from primo.released.estimate.means import shrunk_means
@@ -17,7 +18,7 @@ from primo.released.release import Release
 def released(x, y, *, epsilon, seed=None, **how):
     """Release rows inside their bounds: exact moments, with noise of the plan's scales if seeded."""
     (n, d), l = x.shape, y.shape[1]
-    plan = make_plan(n=n, d=d, l=l, epsilon=epsilon, delta=1e-6, **how)
+    plan = make_plan(Settings(epsilon=epsilon, delta=1e-6, **how), n=n, d=d, l=l)
     rows = np.column_stack([x, np.full(n, plan.constant)])
     covariance, association, squares = rows.T @ rows, rows.T @ y, y.T @ y
     if seed is not None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.released.release import Release
 
@@ -55,16 +56,18 @@ def world() -> Callable[..., Draw]:
     ) -> Draw:
         X = features(n, d, collinear, np.random.default_rng(seed))
         plan = make_plan(
+            Settings(
+                epsilon=epsilon,
+                delta=1e-6,
+                protection=protection,
+                feature_bounds=Bounds(norm=float(np.linalg.norm(X, axis=1).max())),
+                outcome_bounds=Bounds(norm=3.0 * np.sqrt(l) + 3),
+                outcome_moments=moments,
+                fit_intercept=intercept,
+            ),
             n=n,
             d=d,
             l=l,
-            epsilon=epsilon,
-            delta=1e-6,
-            protection=protection,
-            feature_bounds=Bounds(norm=float(np.linalg.norm(X, axis=1).max())),
-            outcome_bounds=Bounds(norm=3.0 * np.sqrt(l) + 3),
-            outcome_moments=moments,
-            intercept=intercept,
         )
         F = np.column_stack([X, np.full(n, plan.constant)]) if intercept else X
         A = F.T @ F

@@ -11,6 +11,7 @@ from scipy.stats import false_discovery_control
 
 import primo
 from primo.planning.make import make_plan
+from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.released import uncertainty
 from primo.released.uncertainty import intervals as intervals_module
@@ -209,15 +210,17 @@ def test_refusals(release):
 
 def test_a_covariance_of_other_rows_is_flagged(release):
     plan = make_plan(
+        Settings(
+            epsilon=2.0,
+            delta=1e-6,
+            feature_bounds=Bounds(norm=5.0),
+            outcome_bounds=Bounds(norm=11.0),
+            outcome_moments="diagonal",
+            public_covariance=True,
+        ),
         n=3000,
         d=3,
         l=7,
-        epsilon=2.0,
-        delta=1e-6,
-        feature_bounds=Bounds(norm=5.0),
-        outcome_bounds=Bounds(norm=11.0),
-        outcome_moments="diagonal",
-        reference_covariance=True,
     )
     other = dataclasses.replace(release, plan=plan)
     assert not uncertainty.coefficient_intervals(other).trusted.any()

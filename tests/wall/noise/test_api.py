@@ -100,12 +100,12 @@ class TestInterface:
         assert got.shape == (size,)
         assert got.dtype == np.int64
 
-    @pytest.mark.parametrize("workers", [2, 3, 16])
-    def test_workers_change_nothing(self, workers):
+    @pytest.mark.parametrize("threads", [2, 3, 16])
+    def test_threads_change_nothing(self, threads):
         one = np.zeros(5 * CHUNK + 11, dtype=np.int64)
         many = np.zeros_like(one)
         add_noise(one, variance_bits=80, bits=RandomBits.seeded(3), label="a")
-        add_noise(many, variance_bits=80, bits=RandomBits.seeded(3), label="a", workers=workers)
+        add_noise(many, variance_bits=80, bits=RandomBits.seeded(3), label="a", threads=threads)
         assert np.array_equal(one, many)
 
     def test_adds_in_place_to_any_shape(self):
@@ -135,8 +135,8 @@ class TestInterface:
         for bad in (values.astype(np.int32), values.astype(float), values.tolist()):
             with pytest.raises(InputError, match="int64 array"):
                 add_noise(bad, **good)
-        with pytest.raises(InputError, match="workers must be at least 1; got 0"):
-            add_noise(values, **good, workers=0)
+        with pytest.raises(InputError, match="threads must be at least 1; got 0"):
+            add_noise(values, **good, threads=0)
         with pytest.raises(InputError, match=r"variance_bits must be an integer; got 8\.5"):
             add_noise(values, **good | {"variance_bits": 8.5})
         with pytest.raises(InputError, match="size must not be negative; got -1"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import math
@@ -14,6 +15,7 @@ from typing import Any
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.released.bundle.check import check
+from primo.released.estimation import Estimation
 from primo.released.release import Release
 from primo.variants import Variants
 
@@ -24,6 +26,7 @@ __all__ = [
     "agree",
     "encode",
     "has_intervals",
+    "has_slope_intervals",
     "make_manifest",
     "parse",
 ]
@@ -61,7 +64,7 @@ def make_manifest(
     parts: Mapping[str, tuple[str, int]],
     release_id: str,
     created: datetime.date,
-    estimation: Mapping[str, Any],
+    estimation: Estimation,
     level: float,
     variants: Variants | None,
 ) -> Manifest:
@@ -70,7 +73,6 @@ def make_manifest(
     Guarantee: besides the hashes of released numbers, everything here follows from the plan, the names
     and public choices. The date has no time of day.
     """
-    intervals = has_intervals(release.plan)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -78,10 +80,10 @@ def make_manifest(
         "created": created.isoformat(),
         "primo": version("primo-dp"),
         **_facts(release),
-        "estimation": dict(estimation),
+        "estimation": dataclasses.asdict(estimation),
         "level": level,
-        "intervals": intervals,
-        "slope_intervals": intervals and estimation["estimator"] == "auto",
+        "intervals": has_intervals(release.plan),
+        "slope_intervals": has_slope_intervals(release.plan, estimation),
         "haplotypes": None if variants is None else variants.haplotypes,
         "parts": {
             name: {"sha256": parts[name][0], "bytes": parts[name][1], "content": content}
@@ -97,6 +99,11 @@ def has_intervals(plan: Plan) -> bool:
         plan.association != "projection"
         and plan.covariance_origin is not CovarianceOrigin.ROW_SPACE
     )
+
+
+def has_slope_intervals(plan: Plan, estimation: Estimation) -> bool:
+    """Whether the published slopes have intervals: they are known for the default estimator only."""
+    return has_intervals(plan) and estimation.estimator == "auto"
 
 
 def _facts(release: Release) -> Manifest:

@@ -21,6 +21,7 @@ from primo.released.bundle.describe import plan_text, statement_text
 from primo.released.bundle.manifest import CONTENT, FILE, MOST_BYTES, agree, parse
 from primo.released.bundle.tables import read_variants
 from primo.released.coefficients import Coefficients
+from primo.released.estimation import Estimation
 from primo.released.release import Release
 from primo.released.release_file import read_release
 from primo.variants import Variants
@@ -55,6 +56,11 @@ class Bundle:
     def __repr__(self) -> str:
         """Show what and which it is."""
         return f"<Bundle {self.manifest['release_id']} at {str(self.path)!r}>"
+
+    @property
+    def estimation(self) -> Estimation:
+        """How the stored coefficients were estimated."""
+        return Estimation(**self.manifest["estimation"])
 
     def coefficients(self) -> Coefficients:
         """Return the stored coefficients, bit for bit; nothing is estimated anew."""

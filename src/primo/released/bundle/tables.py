@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from primo._util.writers import Schema, escaped, open_table, unescaped
 from primo.errors import InputError
 from primo.released.bundle.manifest import has_intervals
 from primo.released.coefficients import Coefficients
+from primo.released.estimation import Estimation
 from primo.released.release import Release
 from primo.released.uncertainty import goodness_of_fit, published_r_squared
 from primo.released.uncertainty.intervals import outcome_blocks
@@ -69,7 +71,7 @@ def write_tables(
     release: Release,
     fitted: Coefficients,
     *,
-    estimation: Mapping[str, Any],
+    estimation: Estimation,
     variants: Variants | None,
     level: float,
     slope_intervals: bool,
@@ -134,7 +136,7 @@ def coefficient_blocks(
 
 
 def outcome_columns(
-    release: Release, fitted: Coefficients, *, estimation: Mapping[str, Any], level: float
+    release: Release, fitted: Coefficients, *, estimation: Estimation, level: float
 ) -> Columns:
     """Return one line per outcome: intercept, private R², held-out R² and whether signal was found."""
     columns: Columns = {
@@ -143,7 +145,7 @@ def outcome_columns(
     }
     if has_intervals(release.plan):
         fit = goodness_of_fit(release, level=level)
-        published = published_r_squared(release, **estimation)
+        published = published_r_squared(release, **dataclasses.asdict(estimation))
         columns |= {
             "r_squared": fit.r_squared,
             "r_squared_lower": fit.lower,

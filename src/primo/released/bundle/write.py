@@ -9,16 +9,16 @@ import re
 import secrets
 import shutil
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from primo._util.atomic import new_file, new_folder, publish
 from primo.errors import InputError
 from primo.released.bundle.describe import plan_text, statement_text
-from primo.released.bundle.manifest import CONTENT, FILE, encode, has_intervals, make_manifest
+from primo.released.bundle.manifest import CONTENT, FILE, encode, has_slope_intervals, make_manifest
 from primo.released.bundle.tables import variants_text, write_tables
-from primo.released.coefficients import coefficients
+from primo.released.coefficients import estimate_coefficients
+from primo.released.estimation import Estimation
 from primo.released.moments import expect_release
 from primo.released.release import Release
 from primo.released.release_file import write_release
@@ -26,13 +26,6 @@ from primo.released.uncertainty.system import check_level
 from primo.variants import Variants
 
 __all__ = ["check_release_id", "file_digest", "new_release_id", "write_bundle"]
-
-DEFAULTS = {
-    "estimator": "auto",
-    "ridge_lambda": None,
-    "coefficient_norm": None,
-    "solver": "fast",
-}
 
 
 def write_bundle(
@@ -42,7 +35,7 @@ def write_bundle(
     config: str | None = None,
     variants: Variants | None = None,
     release_id: str | None = None,
-    estimation: Mapping[str, Any] | None = None,
+    estimation: Estimation | None = None,
     level: float = 0.95,
     created: datetime.date | None = None,
     workspace: Path | None = None,
@@ -61,7 +54,7 @@ def write_bundle(
     release_id
         The name under which the ledger was charged; random if left out.
     estimation
-        Arguments of `primo.coefficients` that give the slopes.
+        How the slopes are estimated; `primo.Estimation()` if left out.
     level
         Coverage of the intervals.
     created
@@ -83,8 +76,8 @@ def write_bundle(
     release, target = expect_release(release), Path(path)
     release_id = check_release_id(release_id or new_release_id())
     created = created or datetime.datetime.now(datetime.UTC).date()
-    estimation, level = _estimation(estimation), check_level(level)
-    fitted = coefficients(release, **estimation)
+    estimation, level = estimation or Estimation(), check_level(level)
+    fitted = estimate_coefficients(release, estimation)
     with new_folder(target, workspace=workspace) as folder:
         made = folder / "bundle"
         made.mkdir()
@@ -95,7 +88,7 @@ def write_bundle(
             estimation=estimation,
             variants=variants,
             level=level,
-            slope_intervals=has_intervals(release.plan) and estimation["estimator"] == "auto",
+            slope_intervals=has_slope_intervals(release.plan, estimation),
         )
         with new_file(made / "moments.npz") as file:
             write_release(release, file)
@@ -151,15 +144,6 @@ def file_digest(path: Path) -> tuple[str, int]:
 def _put(path: Path, content: bytes) -> None:
     with new_file(path) as file:
         file.write(content)
-
-
-def _estimation(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    unknown = set(given or {}) - set(DEFAULTS)
-    if unknown:
-        raise InputError(
-            f"estimation has an unknown {min(unknown)!r}; choose from {', '.join(DEFAULTS)}"
-        )
-    return DEFAULTS | dict(given or {})
 
 
 def _zipped(folder: Path, path: Path) -> Path:

@@ -66,7 +66,7 @@ def add_noise(
     bits: RandomBits,
     label: str,
     backend: str = "primo",
-    workers: int = 1,
+    threads: int = 1,
 ) -> None:
     """Add discrete Gaussian noise to an array, in place.
 
@@ -84,7 +84,7 @@ def add_noise(
         Names the noise; each label can be drawn once from `bits`.
     backend
         "primo", or "opendp" for OpenDP's sampler: hundreds of times slower, never seeded.
-    workers
+    threads
         Threads. The result is the same for any number. OpenDP's sampler uses one.
 
     Notes
@@ -101,9 +101,9 @@ def add_noise(
             f"variance_bits must lie in 0..{MAX_VARIANCE_BITS} so that noise fits int64; "
             f"got {variance_bits}; use a coarser output step"
         )
-    workers = integer("workers", workers)
-    if workers < 1:
-        raise InputError(f"workers must be at least 1; got {workers}")
+    threads = integer("threads", threads)
+    if threads < 1:
+        raise InputError(f"threads must be at least 1; got {threads}")
     check_backend(backend, seeded=bits.reproducible)
     if not isinstance(values, np.ndarray) or values.dtype != np.int64:
         raise InputError("noise is added in place to an int64 array; convert the values first")
@@ -119,15 +119,15 @@ def add_noise(
 
     def run(first: int) -> None:
         scratch = Scratch(min(CHUNK, flat.size))
-        for chunk in range(first, chunks, workers):
+        for chunk in range(first, chunks, threads):
             part = flat[chunk * CHUNK : (chunk + 1) * CHUNK]
             noise = scratch.noise[: part.size]
             sampler.fill(noise, bits.stream(label, chunk), scratch)
             part += noise
 
-    if workers == 1 or chunks <= 1:
-        for first in range(min(workers, chunks)):
+    if threads == 1 or chunks <= 1:
+        for first in range(min(threads, chunks)):
             run(first)
         return
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(run, range(min(workers, chunks))))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(run, range(min(threads, chunks))))

@@ -1,0 +1,136 @@
+"""What is decided about a release before any row is read: one value from the front ends to the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from primo.errors import InputError
+from primo.privacy.budget import is_number
+from primo.privacy.protection import Protection
+
+__all__ = [
+    "ASSOCIATIONS",
+    "Settings",
+    "associations_for",
+    "check_association",
+    "check_choices",
+    "spelled_missing",
+]
+
+#: The mechanisms for XᵀY.
+ASSOCIATIONS = ("gauss", "projection")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Settings:
+    """The settings of one release, under the names that `PrimoRegressor` documents.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The budget of the whole release, for all outcomes together.
+    protection
+        "both", "features" or "outcomes".
+    feature_bounds, outcome_bounds
+        Public bounds of either block: `Bounds`, a row norm or a range.
+    association
+        "gauss", or "projection" (GaussProj) where one block is public; "auto" for `choose_plan`.
+    calibration
+        "exact", or "paper": the noise scales as the paper prints them, whatever they give
+        (Algorithms 1, 2 and 4; "paper-alg3" has those of Algorithm 3, under `features`).
+    covariance_rows
+        Make the covariance from this many rows, drawn in secret (SubSampReuseCov).
+    public_covariance, public_mean
+        Covariance and means of a public panel; only the association is then paid for. A plan depends
+        only on whether they are given.
+    fit_intercept
+        Whether a constant feature is part of the release.
+    missing
+        "error" or "centre": what to do with NaN and infinity.
+    split
+        k = q/p in (0, 2]; chosen from l if None. At 2 the covariance is free.
+    outcome_moments
+        "full" (all of YᵀY), "diagonal", or "auto" (full up to 512 outcomes).
+    rows_per_person
+        How many rows one person owns; the budget is that of one row.
+    """
+
+    epsilon: float
+    delta: float
+    protection: Protection | str = Protection.BOTH
+    feature_bounds: Any = None
+    outcome_bounds: Any = None
+    association: str = "gauss"
+    calibration: str = "exact"
+    covariance_rows: int | None = None
+    public_covariance: Any = None
+    public_mean: Any = None
+    fit_intercept: bool = True
+    missing: str = "error"
+    split: float | None = None
+    outcome_moments: str = "auto"
+    rows_per_person: int = 1
+
+
+def spelled_missing(value: Any) -> Any:
+    """Return how missing values are treated in the spelling that plans use: "center" is "centre"."""
+    return "centre" if isinstance(value, str) and value == "center" else value
+
+
+def associations_for(protection: Protection, *, row_space: bool = False) -> tuple[str, ...]:
+    """Return the mechanisms that serve a protection.
+
+    Projecting needs a public block. With more public features than rows (`row_space`) it is not
+    offered, because the row space already drops the noise outside.
+    """
+    return ("gauss",) if protection is Protection.BOTH or row_space else ASSOCIATIONS
+
+
+def check_association(association: str, protection: Protection, *, auto: bool = False) -> None:
+    """Refuse a mechanism that is unknown or does not serve a protection; `auto` allows "auto"."""
+    choices = (*ASSOCIATIONS, "auto") if auto else ASSOCIATIONS
+    if association not in choices:
+        raise InputError(
+            f"association={association!r} is unknown; choose one of {', '.join(choices)}"
+        )
+    if association != "auto" and association not in associations_for(protection):
+        raise InputError(
+            'association="projection" needs a public block to project onto: under protection="both" '
+            'the set of possible associations is itself private. Use association="gauss", or a '
+            'protection that leaves the features ("outcomes") or the outcomes ("features") public'
+        )
+
+
+def check_choices(settings: Settings) -> None:
+    """Refuse unknown words and combinations that make no sense, with the way out."""
+    protection = Protection.parse(settings.protection)
+    rows, calibration = settings.covariance_rows, settings.calibration
+    for name, value, choices in (
+        ("missing", spelled_missing(settings.missing), ("error", "centre")),
+        ("outcome_moments", settings.outcome_moments, ("auto", "full", "diagonal")),
+        ("calibration", calibration, ("exact", "paper", "paper-alg3")),
+    ):
+        if value not in choices:
+            raise InputError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}")
+    split = settings.split
+    if split is not None and not (is_number(split) and 0.001 <= split <= 2):
+        raise InputError(
+            f"split={split!r} must lie between 0.001 and 2: at 2 the covariance already costs "
+            "nothing, above it the association would only get noisier"
+        )
+    check_association(settings.association, protection)
+    if rows is not None and protection is not Protection.BOTH:
+        raise InputError(f'covariance_rows={rows!r} belongs to protection="both"; leave it out')
+    public = settings.public_covariance is not None
+    if public and not protection.features_private:
+        raise InputError(
+            f"the features are public under protection={str(protection)!r}, so their own covariance is "
+            "used; leave public_covariance out"
+        )
+    if rows is not None and public:
+        raise InputError("a covariance from a reference panel is not sampled from the rows")
+    if public and calibration != "exact":
+        raise InputError('the paper has no public covariance; use calibration="exact"')
+    if calibration == "paper-alg3" and protection is not Protection.FEATURES:
+        raise InputError('calibration="paper-alg3" is printed for protection="features" only')
