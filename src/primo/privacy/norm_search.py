@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from primo.errors import InputError
 
-__all__ = ["DEFAULT_SHARE", "NormSearch", "norm_search"]
+__all__ = ["DEFAULT_SHARE", "NormSearch", "norm_search", "speaks"]
 
 #: Share of mu² that the histograms get unless told otherwise.
 DEFAULT_SHARE = 0.05
@@ -59,3 +59,8 @@ def norm_search(*, mu: float, features: bool, outcomes: bool) -> NormSearch:
     if search.spent > Fraction(mu) ** 2:
         raise AssertionError(f"{search} exceeds mu={mu!r}")  # a bug, never the user's fault
     return search
+
+
+def speaks(n: int, sigma: float) -> bool:
+    """Whether a histogram of n rows with this noise on its counts says anything about their lengths."""
+    return n >= 20 * sigma

@@ -17,15 +17,18 @@ from primo.errors import InputError
 from primo.planning.plan import Plan
 from primo.privacy.bounds import Clip
 from primo.privacy.lengths import BINS, bin_of_squared
+from primo.rows.public_block import PublicRows
 from primo.rows.quantise import missing_values, squares_in_order
-from primo.rows.sources.base import Block
+from primo.rows.sources.base import Block, Source
+from primo.rows.walk import Progress, thread_number, walk
 
-__all__ = ["LengthAccumulator", "Lengths"]
+__all__ = ["LengthAccumulator", "Lengths", "fold_lengths", "squared_lengths"]
 
 Integers = NDArray[np.int64]
 Matrix = NDArray[np.float64]
 
-_ROWS = 2**10  # at a time: three arrays of a block stay in the cache
+_BLOCK_ROWS = 2**12  # read at a time
+_ROWS = 2**8  # counted at a time: a few arrays of them stay in the cache
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,6 +52,33 @@ class Lengths:
         return "<Lengths (private)>"
 
 
+def fold_lengths(
+    source: Source,
+    plan: Plan,
+    *,
+    sample: NDArray[np.bool_] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    collect: PublicRows | None = None,
+) -> Lengths:
+    """Read every row once and count rows by the lengths of their features and outcomes.
+
+    The arguments are those of `primo.rows.moments.fold`. Lengths are those of all rows, so that a
+    sample does not change them.
+
+    Cost: one pass, O(n·(d + l)). The result does not depend on `threads`.
+    """
+    accumulators = [LengthAccumulator(plan) for _ in range(thread_number(threads))]
+    return walk(
+        source,
+        accumulators,
+        block_rows=_BLOCK_ROWS,
+        sample=sample,
+        progress=progress,
+        collect=collect,
+    )
+
+
 class LengthAccumulator:
     """One worker's counts.
 
@@ -63,8 +93,8 @@ class LengthAccumulator:
         self._features = np.zeros(BINS, dtype=np.int64)
         self._outcomes = np.zeros(BINS, dtype=np.int64)
 
-    def add(self, block: Block) -> int:
-        """Count the rows of a block and return how many there are."""
+    def add(self, block: Block, chosen: NDArray[np.bool_] | None = None) -> int:
+        """Count the rows of a block, whether they are chosen or not, and say how many."""
         m, plan = len(block.features), self._plan
         if block.features.shape != (m, plan.d) or block.outcomes.shape != (m, plan.l):
             raise InputError("a source gave a block of the wrong size")

@@ -7,8 +7,9 @@
     lock       held by the process that works on it
 
 and waits until it is on the disk *before* the ledger is charged; `drawn` says later for which moments
-noise was drawn (`drawn-lengths` likewise, for histograms of row lengths). A folder that is not ours alone is refused: whoever made it, or may look into it,
-may know the secret. Whenever the process dies, there is
+noise was drawn (and `drawn-lengths` for which histograms of row lengths). A folder that is not ours
+alone is refused: whoever made it, or may look into it, may know the secret. Whenever the process
+dies, there is
 
     no folder                  nothing was begun, or everything is finished
     a folder without job.json  `begin` was interrupted: nothing was charged; `begin` takes over

@@ -82,9 +82,10 @@ class RandomBits:
     def sealed(cls, secret: bytes, *, commit: Callable[[str, bytes], None] | None = None) -> Self:
         """Derive the key from a secret of 32 random bytes and from what will be released.
 
-        No noise can be drawn before `bound`, which calls `commit` with the stage and the digest first: it
-        may note them on disk, and refuse another digest than it noted before, by raising an error. The secret is to be
-        destroyed once the release is published: with it, the release protects nobody.
+        No noise can be drawn before `bound`, which calls `commit` with the stage and the digest first.
+        It may note them on disk, and refuse another digest than it noted before, by raising an error.
+        The secret is to be destroyed once the release is published: with it, the release protects
+        nobody.
         """
         if len(secret) != _KEY_BYTES:
             raise InputError(f"the secret of a release has {_KEY_BYTES} bytes, not {len(secret)}")
