@@ -145,12 +145,9 @@ def _check_noise(plan: Plan) -> None:
 def _searched(plan: Plan) -> Fraction:
     """Return the squared mu of the histograms of row lengths; refuse any that no planner makes."""
     search = plan.norm_search
-    blocks = {
-        "features": plan.protection.features_private,
-        "outcomes": plan.protection.outcomes_private,
-    }
+    blocks = ("features", "outcomes")
     _refuse(
-        set(plan.auto_norms) <= blocks.keys() and len(set(plan.auto_norms)) == len(plan.auto_norms),
+        plan.auto_norms in ((), ("features",), ("outcomes",), blocks),
         "the plan is not one that primo makes: it finds norms of blocks that do not exist",
     )
     if search is None:
@@ -159,8 +156,8 @@ def _searched(plan: Plan) -> Fraction:
         search.variance_bits >= SMALLEST_VARIANCE_BITS
         and search.unit >= 1
         and all(
-            getattr(search, block) == (private and block in plan.auto_norms)
-            for block, private in blocks.items()
+            getattr(search, block) == (plan.is_private(block) and block in plan.auto_norms)
+            for block in blocks
         ),
         "the noise of the histograms of row lengths does not fit the plan",
     )

@@ -135,7 +135,7 @@ def _norm_search(
 def _check_fallback(plan: Plan, *, features: Bounds, outcomes: Bounds) -> None:
     """Refuse a norm that can neither be found, for want of rows, nor follows from ranges."""
     for block, bounds in (("features", features), ("outcomes", outcomes)):
-        if plan.declined and block in plan.auto_norms and not bounds.has_fallback:
+        if block in plan.declined and not bounds.has_fallback:
             raise BoundsError(
                 f'the {block} have norm="auto" and no range, but {plan.n} rows are too few to find a '
                 f"norm with epsilon={plan.budget.epsilon:g}. State a norm or a range from public "

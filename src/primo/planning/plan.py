@@ -70,16 +70,24 @@ class Plan:
             raise InputError(f"rows_per_person must be at most {MOST_ROWS_PER_PERSON}")
 
     @property
-    def declined(self) -> bool:
-        """Whether norms were asked for that too few rows could tell: the stated ones are used."""
-        private = {"features": self.protection.features_private}
-        private["outcomes"] = self.protection.outcomes_private
-        return self.norm_search is None and any(private[block] for block in self.auto_norms)
+    def counted(self) -> tuple[str, ...]:
+        """Blocks whose row lengths a first pass counts, to find a norm: with noise if private."""
+        return tuple(
+            block
+            for block in self.auto_norms
+            if not self.is_private(block)
+            or (self.norm_search is not None and getattr(self.norm_search, block))
+        )
 
     @property
-    def counts_lengths(self) -> bool:
-        """Whether a first pass counts the lengths of rows, to find norms by."""
-        return bool(self.auto_norms) and not self.declined
+    def declined(self) -> tuple[str, ...]:
+        """Blocks with norm="auto" whose rows are too few to find one: the stated bound is used."""
+        return tuple(block for block in self.auto_norms if block not in self.counted)
+
+    def is_private(self, block: str) -> bool:
+        """Whether "features" or "outcomes" are protected."""
+        protection = self.protection
+        return protection.features_private if block == "features" else protection.outcomes_private
 
     @property
     def width(self) -> int:

@@ -199,13 +199,13 @@ def _lengths(plan: Plan, arrays: dict[str, Any]) -> ReleasedLengths | None:
     """Return the stored histograms, which are those that the plan asks for."""
     stored = {block: arrays.get(f"{block}_lengths") for block in _CLIPS}
     for block, counts in stored.items():
-        if (counts is not None) != (plan.counts_lengths and block in plan.auto_norms):
+        if (counts is not None) != (block in plan.counted):
             raise ValueError("the histograms of row lengths do not fit the plan")
         if counts is not None and (
             counts.shape != (BINS,) or counts.dtype != np.float64 or not np.isfinite(counts).all()
         ):
             raise ValueError("the histograms of row lengths are damaged")
-    return ReleasedLengths(**stored) if plan.counts_lengths else None
+    return ReleasedLengths(**stored) if plan.counted else None
 
 
 def _check(release: Release) -> None:

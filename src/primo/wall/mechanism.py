@@ -30,14 +30,9 @@ def release_lengths(
     if lengths.rows != plan.n:
         raise InputError("these lengths do not belong to this plan: the number of rows differs")
     search, released = plan.norm_search, {}
-    for block, private in (
-        ("features", plan.protection.features_private),
-        ("outcomes", plan.protection.outcomes_private),
-    ):
-        if block not in plan.auto_norms:
-            continue
+    for block in plan.counted:
         counts: NDArray[np.int64] = getattr(lengths, block)
-        if not private:
+        if not plan.is_private(block):
             released[block] = counts.astype(np.float64)
             continue
         if search is None or not getattr(search, block):
@@ -83,7 +78,7 @@ def release(
     """
     if moments.rows != plan.n:
         raise InputError("these moments do not belong to this plan: the number of rows differs")
-    if (lengths is not None) != plan.counts_lengths:
+    if (lengths is not None) != bool(plan.counted):
         raise InputError("the plan finds norms from row lengths; release those first")
     elsewhere = plan.covariance_origin in (CovarianceOrigin.REFERENCE, CovarianceOrigin.EARLIER)
     if elsewhere != (covariance is not None):

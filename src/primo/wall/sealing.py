@@ -89,6 +89,10 @@ def _canonical(value: Any) -> Iterator[bytes | memoryview]:
         for field in fields:
             yield from _canonical(field.name)
             yield from _canonical(getattr(value, field.name))
+    elif isinstance(value, tuple):
+        yield b"t%d:" % len(value)
+        for item in value:
+            yield from _canonical(item)
     elif isinstance(value, np.ndarray):
         kind = value.dtype.newbyteorder("<")
         yield from _canonical(kind.str + str(value.shape))

@@ -66,7 +66,7 @@ def make_release(
         )
     walk = _Walk(source=source, threads=threads, client=client, show_progress=show_progress)
     lengths = None
-    if plan.counts_lengths:
+    if plan.counted:
         plan, lengths = _with_norms(walk, plan, bits=bits, backend=backend)
     sample = None
     if plan.draws_sample:
