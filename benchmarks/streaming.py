@@ -80,7 +80,7 @@ def plan_for(source: Source, **changes: str) -> Plan:
             delta=1e-12,
             feature_bounds=Bounds(norm=1.2 * d**0.5),
             outcome_bounds=Bounds(norm=1.2 * l**0.5),
-            **changes,
+            **changes,  # type: ignore[arg-type]
         ),
         n=source.n,
         d=d,

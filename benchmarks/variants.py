@@ -32,10 +32,9 @@ from experiments.cohort import Haplotypes, simulate_haplotypes
 from primo.forecast.assumptions import Signal
 from primo.forecast.compare import compare_plans
 from primo.forecast.table import Variant
-from primo.forecast.theory import ASSOCIATIONS, associations_for
 from primo.planning.make import make_plan
 from primo.planning.plan import Plan
-from primo.planning.settings import Settings
+from primo.planning.settings import ASSOCIATIONS, Settings, associations_for
 from primo.privacy.bounds import Bounds
 from primo.privacy.protection import Protection
 from primo.released.estimate import NoisyMoments, estimate

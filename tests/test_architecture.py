@@ -104,9 +104,17 @@ def test_what_is_visible_is_what_is_promised():
         _ = primo.nothing
 
 
+def test_other_systems_than_posix_are_refused_at_once():
+    script = "import importlib.metadata, os; os.name = 'nt'; import primo"
+    ran = subprocess.run(
+        [sys.executable, "-c", script], check=False, capture_output=True, text=True
+    )
+    assert ran.returncode == 1
+    assert "ImportError: primo needs a POSIX system" in ran.stderr
+
+
 def test_looking_at_the_program_loads_no_heavy_library():
     """Shells call the program at every press of the tab key."""
-    script = (
-        "import sys, primo.cli; sys.exit({'scipy', 'sklearn', 'pyarrow'} & {*sys.modules} != set())"
-    )
+    heavy = {"jinja2", "jsonschema", "pyarrow", "scipy", "sklearn"}
+    script = f"import sys, primo.cli; sys.exit({heavy} & {{*sys.modules}} != set())"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

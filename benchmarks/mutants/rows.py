@@ -177,7 +177,7 @@ CLIPPING = (
             ),
         ),
         (
-            "tests/rows/sources/test_dask.py::test_the_type_of_one_chunk_does_not_round_the_rows_of_another",
+            "tests/rows/sources/arrays/test_dask.py::test_the_type_of_one_chunk_does_not_round_the_rows_of_another",
         ),
         needs="dask",
     ),
@@ -194,7 +194,7 @@ CLIPPING = (
             ),
         ),
         (
-            "tests/rows/sources/test_blank_lines.py::test_a_blank_line_of_one_column_is_a_missing_cell",
+            "tests/rows/sources/tabular/test_blank_lines.py::test_a_blank_line_of_one_column_is_a_missing_cell",
         ),
     ),
     Mutant(
@@ -207,7 +207,7 @@ CLIPPING = (
             ),
         ),
         (
-            "tests/rows/sources/test_blank_lines.py::test_skipped_lines_and_the_same_order_do_not_go_together",
+            "tests/rows/sources/tabular/test_blank_lines.py::test_skipped_lines_and_the_same_order_do_not_go_together",
         ),
     ),
     Mutant(

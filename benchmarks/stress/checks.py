@@ -70,13 +70,17 @@ def least_squares(problem: Problem) -> Matrix:
     return np.asarray(1 - np.sum((y - x @ slopes) ** 2, axis=0) / np.sum(y**2, axis=0))
 
 
-def assumed_r2(problem: Problem) -> float:
-    """Return the share of variance that a forecast is told: the true one, or adjusted least squares."""
+def assumed_r2(problem: Problem, scale: Matrix) -> float:
+    """Return the share of variance that a forecast is told: the true one, or adjusted least squares.
+
+    Outcomes count as in the score that it is compared with: by their variance in scaled units.
+    """
     if problem.explained is not None:
-        share = float(problem.explained.mean())
+        shares = problem.explained
     else:
         n, d, _ = problem.shape
-        share = 1 - float(np.mean(1 - least_squares(problem))) * (n - 1) / max(n - d - 1, 1)
+        shares = 1 - (1 - least_squares(problem)) * (n - 1) / max(n - d - 1, 1)
+    share = float(np.average(shares, weights=problem.held_outcomes.var(axis=0) / scale**2))
     return min(max(share, 1e-3), 0.999)
 
 
@@ -87,7 +91,7 @@ def forecast(release: primo.Release, problem: Problem) -> float:
     scaled = (x - plan.features.centre) / plan.features.scale
     values = np.linalg.eigvalsh(np.atleast_2d(np.cov(scaled.T)))
     signal = primo.Signal(
-        r2=assumed_r2(problem),
+        r2=assumed_r2(problem, plan.outcomes.scale),
         feature_mean=tuple(x.mean(axis=0)),
         feature_sd=tuple(np.maximum(x.std(axis=0), 0.01 * plan.features.scale)),
         outcome_mean=tuple(y.mean(axis=0)),

@@ -1,8 +1,15 @@
 """primo: differentially private linear regression with many outcomes."""
 
+import os
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+
+if os.name != "posix":
+    raise ImportError(
+        "primo needs a POSIX system such as Linux or macOS: it keeps secrets in files whose owner, mode "
+        "and links it checks, which Windows cannot do; on Windows use WSL"
+    )
 
 if TYPE_CHECKING:
     from primo.errors import (

@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from primo._util.threads import thread_count
-from primo.errors import InputError, PrivacyError
+from primo.errors import Argument, InputError, PrivacyError
 from primo.planning.settings import Settings, spelled_missing
 from primo.released.coefficients import estimate_coefficients
 from primo.released.estimation import Estimation
@@ -174,7 +174,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(
-        self, X: Any, y: Any = None, *, account: Account | None = None, client: Any = None
+        self, X: Any, y: Any = None, *, account: Account | None = None, workers: Any = None
     ) -> Self:
         """Spend the budget once and fit all outcomes.
 
@@ -189,19 +189,19 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         account : primo.Account, optional
             A ledger that is charged before a row is read, or the fit is refused:
             ``primo.Account(ledger=primo.open_ledger("cohort.ledger"), purpose="...")``.
-        client : optional
-            A `dask.distributed` client, the address of a scheduler, or a number of local worker
-            processes. The result does not depend on it.
+        workers : optional
+            Who reads the rows: a number of local worker processes, the address of a Dask scheduler, or
+            a `dask.distributed` client. The result does not depend on it.
         """
         # Everything that can be refused is refused before a row is read and budget spent.
         estimation = Estimation(**{f.name: getattr(self, f.name) for f in fields(Estimation)})
         for name in ("fit_intercept", "verbose", "score_public_rows"):
             if not isinstance(getattr(self, name), bool | np.bool_):
-                raise InputError(f"{name}={getattr(self, name)!r} must be True or False")
+                raise InputError(Argument(name, getattr(self, name)), " must be True or False")
         engine = Engine(
             backend=self.backend,
             threads=thread_count(self.n_jobs),
-            client=client,
+            workers=workers,
             show_progress=self.verbose,
         )
         check_backend(self.backend, seeded=self.random_state is not None)
@@ -273,7 +273,10 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise PrivacyError(
                 "score computes a number from the rows it is given, without noise; on private rows, "
                 "fitted or held out, it would leak them. If these rows are public or not to be "
-                "protected, say so: model.set_params(score_public_rows=True)"
+                "protected, say so: model.set_params(",
+                Argument("score_public_rows", True),
+                ")",
+                argument="score_public_rows",
             )
         outcomes = numeric(y, "outcomes")
         return float(r2_score(outcomes, predicted, sample_weight=sample_weight))

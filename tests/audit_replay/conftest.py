@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import replay as recorder
+
 HERE = Path(__file__).parent
 
 
@@ -20,8 +22,8 @@ def loaded(path):
 
 @pytest.fixture(scope="session")
 def replay():
-    """The recorder, tests/replay.py."""
-    return loaded(HERE.parent / "replay.py")
+    """The recorder, tests/helpers/replay.py."""
+    return recorder
 
 
 @pytest.fixture(scope="session")

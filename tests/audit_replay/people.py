@@ -7,7 +7,9 @@ import dataclasses
 from functools import cache
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import feather, parquet
 
 from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
@@ -83,8 +85,6 @@ def csv(folder, cohort):
 
 def parquet_joined_with_feather(folder, cohort):
     """Outcomes in another file, of the same people in another order."""
-    pa = pytest.importorskip("pyarrow")
-    parquet, feather = (pytest.importorskip(f"pyarrow.{kind}") for kind in ("parquet", "feather"))
     x, y = cohort.rows()
     left = pa.table({"id": IDS, **dict(zip(NAMES, x.T, strict=True))})
     right = pa.table({"id": IDS[::-1], **dict(zip(OUTCOME_NAMES, y[::-1].T, strict=True))})

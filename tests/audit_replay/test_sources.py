@@ -84,7 +84,7 @@ def test_a_cluster_hands_the_same_integers_to_the_noise(
     monkeypatch.setattr(cluster, "_FEWEST_ROWS", 1)  # some partitions, however few people
     source = people.csv(tmp_path, people.cohort())
     ready = people.prepared(source, "both", covariance_rows=sampled)
-    there = people.fit(source, ready, engine=Engine(client=client))
+    there = people.fit(source, ready, engine=Engine(workers=client))
     assert same_integers(replay.record(there), replay.record(people.fit(source, ready)))
 
 
@@ -96,5 +96,5 @@ def test_a_cluster_moves_no_further_either(replay, people, client, monkeypatch):
     for person in pair:
         source = people.arrays(None, base.replaced(person))
         ready = people.prepared(source, "both")
-        recordings.append(replay.record(people.fit(source, ready, engine=Engine(client=client))))
+        recordings.append(replay.record(people.fit(source, ready, engine=Engine(workers=client))))
     assert replay.squared_distance(*recordings) == expected

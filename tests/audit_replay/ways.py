@@ -12,9 +12,9 @@ from unittest import mock
 import numpy as np
 from scipy.optimize import minimize
 
+from factories import array_source
 from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
-from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall.noise import RandomBits
 from primo.workflow.fit import Engine, prepare, prepare_extension, release_rows
 
@@ -154,12 +154,7 @@ def every_way():
 
 
 def table(x, y, outcome="y"):
-    return ArraySource(
-        features=x,
-        outcomes=y,
-        feature_names=tuple(f"x{i}" for i in range(x.shape[1])),
-        outcome_names=tuple(f"{outcome}{j}" for j in range(y.shape[1])),
-    )
+    return array_source(x, y, outcome=outcome)
 
 
 def replaced(rows, row, place=PLACE):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from factories import bed_properties
 from primo.rows.sources.genotypes.cohort import open_cohort, open_feature_columns
 from primo.rows.sources.genotypes.pgen import open_pgen
 from primo.rows.sources.genotypes.plink import open_bed
@@ -25,15 +26,7 @@ def ids():
 
 def write_bed(folder, values):
     to_bed = pytest.importorskip("bed_reader").to_bed
-    properties = {
-        "fid": ids(),
-        "iid": ids(),
-        "sid": [f"rs{j}" for j in range(VARIANTS)],
-        "chromosome": ["1"] * VARIANTS,
-        "bp_position": list(range(1, VARIANTS + 1)),
-        "allele_1": ["A"] * VARIANTS,
-        "allele_2": ["C"] * VARIANTS,
-    }
+    properties = bed_properties(ids(), ids(), VARIANTS)
     to_bed(folder / "cohort.bed", values, properties=properties)
     return folder / "cohort"
 

@@ -3,7 +3,9 @@
 import gzip
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import feather, parquet
 
 from primo.rows.sources.tabular import text
 from primo.rows.sources.tabular.tables import open_table, table_source
@@ -75,7 +77,6 @@ def some_columns_in_another_order(folder):
 
 
 def _arrow_table():
-    pa = pytest.importorskip("pyarrow")
     columns = {"id": people()}
     for j, name in enumerate(NAMES):
         columns[name] = pa.array(cells()[:, j], from_pandas=True)
@@ -83,26 +84,23 @@ def _arrow_table():
 
 
 def parquet_in_groups(folder):
-    kind = pytest.importorskip("pyarrow.parquet")
-    kind.write_table(_arrow_table(), folder / "cohort.parquet", row_group_size=10)
+    parquet.write_table(_arrow_table(), folder / "cohort.parquet", row_group_size=10)
     return open_table(folder / "cohort.parquet", id_column="id"), cells(), people()
 
 
 def parquet_of_narrow_types(folder):
-    pa, kind = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     rng = np.random.default_rng(1)
     counts = pa.array(rng.integers(0, 3, N), pa.int8(), mask=rng.random(N) < 0.2)
     flags, halves = pa.array(rng.random(N) < 0.5), pa.array(rng.normal(size=N).astype(np.float32))
     table = pa.table({"counts": counts, "flags": flags, "halves": halves})
-    kind.write_table(table, folder / "narrow.parquet", row_group_size=7)
+    parquet.write_table(table, folder / "narrow.parquet", row_group_size=7)
     expected = table.to_pandas().to_numpy(dtype=np.float64, na_value=np.nan)
     return open_table(folder / "narrow.parquet"), expected, None
 
 
 def _feather(folder, compression):
-    kind = pytest.importorskip("pyarrow.feather")
     path = folder / "cohort.feather"
-    kind.write_feather(_arrow_table(), path, compression=compression, chunksize=9)
+    feather.write_feather(_arrow_table(), path, compression=compression, chunksize=9)
     return open_table(path, id_column="id"), cells(), people()
 
 
@@ -174,7 +172,6 @@ def one_csv(folder):
 
 def csv_joined_with_parquet(folder):
     """The outcomes are of other people too, in another order."""
-    pa, kind = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = folder / "features.csv"
     path.write_text("\n".join(lines(",")) + "\n")
     rng = np.random.default_rng(3)
@@ -182,7 +179,7 @@ def csv_joined_with_parquet(folder):
     order = rng.permutation(len(names))
     y = rng.normal(size=(len(names), 2))
     table = pa.table({"id": names, "y1": y[:, 0], "y2": y[:, 1]}).take(order)
-    kind.write_table(table, folder / "outcomes.parquet", row_group_size=8)
+    parquet.write_table(table, folder / "outcomes.parquet", row_group_size=8)
     source = table_source(
         path,
         features="*",

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from factories import array_source
 from primo.planning.make import make_plan
 from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows.moments import fold
-from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.paired import Beside, PairedSource, SplitSource
 
 
@@ -157,12 +157,7 @@ def split(columns, rows=None):
 
 def reference(features, outcomes):
     """Say what the moments of these values are, and under which plan."""
-    source = ArraySource(
-        features=features,
-        outcomes=outcomes,
-        feature_names=tuple(f"x{i}" for i in range(features.shape[1])),
-        outcome_names=tuple(f"y{i}" for i in range(outcomes.shape[1])),
-    )
+    source = array_source(features, outcomes)
     plan = make_plan(
         Settings(
             epsilon=1.0,

@@ -4,6 +4,7 @@ import tomllib
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
 from experiments.tuning import Hyperparameters, tuned
 from experiments.tuning.hyperparameters import FOLDER, TUNED, VARIANTS
@@ -31,7 +32,6 @@ def test_the_nearest_tuned_cell_is_taken():
 
 def test_the_files_tell_one_story():
     """Every cell was tuned, over the published grid, and the best of the finals was taken."""
-    parquet = pytest.importorskip("pyarrow.parquet")
     scores = parquet.read_table(FOLDER / "scores.parquet").to_pylist()
     cells = tomllib.loads(TUNED.read_text())["cells"]
     wanted = {(v, c["d"], c["l"]) for c in GRID["cells"] for v in VARIANTS}

@@ -9,7 +9,7 @@ import pytest
 
 import primo.forecast.forecast as module
 from primo.errors import InputError
-from primo.forecast.assumptions import Signal, effective_rank_of
+from primo.forecast.assumptions import Signal, effective_rank_of, preferred
 from primo.forecast.forecast import predict, predict_all, predict_ways
 from primo.forecast.law import law_of
 from primo.forecast.simulate import draw
@@ -74,9 +74,40 @@ def test_without_privacy_is_out_of_sample(n, d):
         fitted = np.linalg.solve(x.T @ x + np.eye(d) * 0.6 / 0.4, x.T @ y)
         error = values @ (w - fitted) ** 2 + (y0 - x0 @ fitted) ** 2 + 0.6
         scores.append(1 - error.mean())
-    made = predict(make(n=n, d=d, l=1, x=d**0.5), signal=Signal(r2=0.4))
+    made = predict(make(n=n, d=d, l=1, x=d**0.5), signal=Signal(r2=0.4, alignment=0))
     assert made.no_privacy_r2 == pytest.approx(np.mean(scores), abs=0.012)
     assert made.no_privacy_r2 < 0.4
+
+
+def test_a_signal_along_leading_directions_is_easier():
+    """Unless stated the forecast is the mean of both; for features that are alike they agree."""
+    steep = {"r2": 0.4, "eigenvalues": tuple(0.7 ** np.arange(30))}
+    plan = make(n=2000, d=30, l=5, epsilon=1.0)
+    even, leading = (predict(plan, signal=Signal(**steep, alignment=a)) for a in (0, 1))
+    assert leading.r2 > even.r2 + 0.03
+    assert leading.no_privacy_r2 > even.no_privacy_r2
+    both = predict(plan, signal=Signal(**steep))
+    assert both.r2 == pytest.approx((even.r2 + leading.r2) / 2, abs=0.02)
+    ideal = (even.no_privacy_r2 + leading.no_privacy_r2) / 2
+    assert both.no_privacy_r2 == pytest.approx(ideal, abs=1e-12)
+    assert both.standard_error < 0.02  # the two shapes are no error of the draws
+    alike = [predict(plan, signal=Signal(effective_rank=30, alignment=a)).r2 for a in (0, 1)]
+    assert alike[0] == pytest.approx(alike[1], abs=1e-9)
+
+
+def test_effects_are_alike_per_standard_deviation():
+    """Without a preferred direction uncorrelated features explain alike, however wide they are."""
+    spread = np.array([1.0, 4.0, 25.0])
+    explained = spread * preferred(spread, spread[::-1], 0.0)
+    np.testing.assert_allclose(explained, explained[0])
+    np.testing.assert_allclose(preferred(spread, spread, 1.0), spread / 25)
+    assert preferred(np.array([0.0, 1.0]), np.ones(2), 1.0)[0] == 0
+
+
+def test_the_assumed_direction_is_printed():
+    plan = make()
+    assert "mean for a signal that prefers no direction" in law_of(plan, Signal()).words[0]
+    assert "at 0.5" in law_of(plan, Signal(alignment=0.5)).words[0]
 
 
 def test_with_nothing_but_noise_it_predicts_the_mean():
@@ -170,6 +201,8 @@ def test_more_features_than_rows():
         {"outcome_mean": (1.0, np.nan)},
         {"outcome_sd": "wide"},
         {"effective_rank": 0.5},
+        {"alignment": 2},
+        {"alignment": "top"},
         {"outcome_correlation": 1.0},
         {"eigenvalues": (-1.0, 2.0)},
         {"eigenvalues": (0.0,)},

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from primo.errors import PrimoError
+from sentinels import Watch
 
 THOROUGH = os.environ.get("PRIMO_FUZZ") == "thorough"
 SECONDS = 10  # for one example; more is called a hang
@@ -139,3 +140,14 @@ class Fuzz:
 @pytest.fixture(scope="session")
 def fuzz():
     return Fuzz
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory):
+    """Give a folder whose name does not repeat the parameters of a test, as pytest's does."""
+    return tmp_path_factory.mktemp("case")
+
+
+@pytest.fixture
+def watch(capfd, caplog):
+    return Watch(capfd, caplog)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from factories import bed_properties
 from primo.rows.sources.arrays.npy import open_npy
 from primo.rows.sources.arrays.zarr import ZarrColumns, open_zarr
 from primo.rows.sources.genotypes.pgen import open_pgen
@@ -52,15 +53,7 @@ def contents(folder):
 def bed(folder):
     from bed_reader import to_bed
 
-    properties = {
-        "fid": WHO,
-        "iid": WHO,
-        "sid": [f"rs{j}" for j in range(COLUMNS)],
-        "chromosome": ["1"] * COLUMNS,
-        "bp_position": list(range(1, COLUMNS + 1)),
-        "allele_1": ["A"] * COLUMNS,
-        "allele_2": ["C"] * COLUMNS,
-    }
+    properties = bed_properties(WHO, WHO, COLUMNS)
     to_bed(folder / "cohort.bed", counts().astype(float), properties=properties)
 
 

@@ -147,7 +147,7 @@ def test_notes_count_and_are_never_refused(ledger, people):
     assert [s.releases for s in ledger.spent()] == [3, 2, 2]
     with pytest.raises(LedgerError, match="already"):
         ledger.note(Cost(mu=2), purpose="p", release_id="old")
-    with pytest.raises(InputError, match="'C' is not in the ledger; known: 'A', 'B'"):
+    with pytest.raises(InputError, match="\"C\" is not in the ledger; known: 'A', 'B'"):
         ledger.note(Cost(mu=2), purpose="p", dataset="C")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import primo
+from factories import planned
 from primo.errors import PrivacyError
 from primo.planning.guarantee import check_plan
 from primo.planning.plan import CovarianceOrigin
@@ -19,7 +20,6 @@ from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall.noise import RandomBits
 from primo.workflow.fit import prepare_extension, release_rows
 from primo.workflow.pipeline import make_release
-from tests.plans import planned
 
 N, D, L = 300, 3, 2
 RANGE = Bounds(lower=-1.0, upper=1.0)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from factories import planned
 from primo.errors import BoundsError, InputError
 from primo.privacy.bounds import Bounds
 from primo.privacy.grid import joint_grid, make_grid
 from primo.privacy.sensitivity import joint_distance
-from tests.plans import planned
 
 
 @settings(max_examples=300, deadline=None)
@@ -91,9 +91,9 @@ def test_missing_bounds_teach(protection):
     [
         ({"split": 2.1}, "2.1"),
         ({"split": 0.0}, "split=0.0"),
-        ({"protection": "label"}, "'label'.*'both'"),
-        ({"missing": "mean"}, "'mean'"),
-        ({"outcome_moments": "all"}, "'all'"),
+        ({"protection": "label"}, '"label".*both'),
+        ({"missing": "mean"}, '"mean"'),
+        ({"outcome_moments": "all"}, '"all"'),
         ({"n": 0}, "n=0"),
         ({"feature_bounds": Bounds(lower=[0, 0], upper=[1, 1])}, "2 values.*5 features"),
     ],

@@ -9,7 +9,6 @@ from primo.rows.person_tokens import sketch
 from primo.rows.sources.genotypes.cohort import open_cohort
 
 bed_reader = pytest.importorskip("bed_reader")
-pytest.importorskip("pyarrow")
 
 KEY = Key(bytes(range(32)))
 FAM = [(f"F{i}", f"I{i}") for i in range(6)]

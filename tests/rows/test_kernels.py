@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
@@ -10,13 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import factories
 from primo._util.jit import load
 from primo.errors import InputError
-from primo.planning.make import make_plan
-from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows import quantise as module
-from primo.rows.quantise import feature_quantiser
 
 if load("primo.rows.kernels") is None:
     reason = "needs compiled loops: numba (primo-dp[fast]), and NUMBA_DISABLE_JIT not set"
@@ -46,22 +43,8 @@ BOUNDS = [
 ]
 
 
-@cache
-def quantiser(bounds, width, *, intercept=False, missing="error"):
-    plan = make_plan(
-        Settings(
-            epsilon=1.0,
-            delta=1e-6,
-            feature_bounds=bounds,
-            outcome_bounds=Bounds(norm=1.0),
-            fit_intercept=intercept,
-            missing=missing,
-        ),
-        n=100,
-        d=width,
-        l=1,
-    )
-    return feature_quantiser(plan)
+def quantiser(bounds, width, **changes):
+    return factories.quantiser(bounds, width, **changes)[0]
 
 
 def integers(quantise, rows):

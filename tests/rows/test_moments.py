@@ -5,6 +5,8 @@ from importlib import import_module
 import numpy as np
 import pytest
 
+from factories import array_source as source
+from factories import planned
 from primo._util.jit import load
 from primo.errors import InputError
 from primo.privacy.bounds import Bounds
@@ -13,16 +15,6 @@ from primo.rows.moments import fold
 from primo.rows.quantise import feature_quantiser, outcome_quantiser
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.base import Block
-from tests.plans import planned
-
-
-def source(x, y):
-    return ArraySource(
-        features=x,
-        outcomes=y,
-        feature_names=tuple(f"x{i}" for i in range(x.shape[1])),
-        outcome_names=tuple(f"y{i}" for i in range(y.shape[1])),
-    )
 
 
 def cohort(n=997, d=4, l=3, seed=0):

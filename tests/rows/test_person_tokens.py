@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import primo.rows.person_tokens
+from factories import array_source
 from primo.errors import InputError
 from primo.ledger.key import Key
 from primo.ledger.people import share_people
 from primo.rows.person_tokens import sketch
-from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.base import Block
 
 KEY = Key(bytes(range(32)))
@@ -31,14 +31,8 @@ class Labelled:
 
 
 def table(features, outcomes=None):
-    d = features.shape[1]
     outcomes = np.zeros((len(features), 1)) if outcomes is None else outcomes
-    return ArraySource(
-        features=features,
-        outcomes=outcomes,
-        feature_names=tuple(f"x{i}" for i in range(d)),
-        outcome_names=tuple(f"y{i}" for i in range(outcomes.shape[1])),
-    )
+    return array_source(features, outcomes)
 
 
 def same_people(one, two, key=KEY):

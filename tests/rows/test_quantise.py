@@ -1,18 +1,14 @@
 """Clipping and rounding: whatever a row holds, its integer form lies in the ball."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from factories import quantiser
 from primo.errors import BoundsError, InputError
-from primo.planning.make import make_plan
-from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
-from primo.rows.quantise import feature_quantiser
 
 NASTY = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False, width=64),
@@ -29,24 +25,6 @@ BOUNDS = [
     Bounds(norm=3.0, centre=1e200, scale=0.1),
     Bounds(norm=3.0, centre=0.25, scale=1e-100),
 ]
-
-
-@cache
-def quantiser(bounds, width, *, intercept=False, missing="error"):
-    plan = make_plan(
-        Settings(
-            epsilon=1.0,
-            delta=1e-6,
-            feature_bounds=bounds,
-            outcome_bounds=Bounds(norm=1.0),
-            fit_intercept=intercept,
-            missing=missing,
-        ),
-        n=100,
-        d=width,
-        l=1,
-    )
-    return feature_quantiser(plan), plan
 
 
 def integers(quantise, rows):

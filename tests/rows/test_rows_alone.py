@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from factories import array_source
 from primo._util.jit import load
 from primo.errors import InputError
 from primo.planning.make import make_plan
@@ -18,7 +19,6 @@ from primo.privacy.bounds import Bounds
 from primo.rows import quantise as module
 from primo.rows.moments import fold
 from primo.rows.quantise import outcome_quantiser
-from primo.rows.sources.arrays.memory import ArraySource
 
 KERNELS = load("primo.rows.kernels")
 compiled_or_not = pytest.mark.parametrize(
@@ -289,12 +289,7 @@ def test_moments_are_the_sum_of_those_of_each_row(genotypes, many, monkeypatch):
     if genotypes == "float32":
         features[rng.random(features.shape) < 0.02] = np.nan
     outcomes = odd_rows(9000, rng)[:11]
-    source = ArraySource(
-        features=features,
-        outcomes=outcomes,
-        feature_names=tuple(f"x{i}" for i in range(70)),
-        outcome_names=tuple(f"y{i}" for i in range(9000)),
-    )
+    source = array_source(features, outcomes)
     plan = plan_for(BOUNDS["norm"], 9000, d=70)
     rows = [folded(source.part(i, i + 1), plan, threads=1) for i in range(11)]
     expected = [sum(parts) for parts in zip(*rows, strict=True)]
@@ -303,18 +298,9 @@ def test_moments_are_the_sum_of_those_of_each_row(genotypes, many, monkeypatch):
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_packed_genotypes_of_a_person_do_not_depend_on_neighbours(tmp_path, compiled, monkeypatch):
+def test_packed_genotypes_of_a_person_do_not_depend_on_neighbours(tmp_path):
     """Four people share a byte, and a missing genotype makes floats of its block."""
     bed_reader = pytest.importorskip("bed_reader")
-    packed = import_module("primo.rows.sources.genotypes.packed")
-    if compiled:
-        pytest.importorskip("numba")
-    monkeypatch.setattr(
-        packed,
-        "compiled_for",
-        lambda *_, **__: load("primo.rows.sources.tabular.compiled") if compiled else None,
-    )
     rng = np.random.default_rng(5)
     values = rng.integers(0, 3, (13, 80)).astype(np.float64)
     values[rng.random(values.shape) < 0.02] = np.nan

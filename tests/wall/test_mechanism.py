@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from factories import array_source, planned
 from primo.errors import InputError, PrivacyError
 from primo.privacy.bounds import Bounds
 from primo.rows.moments import fold
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall import mechanism
 from primo.wall.noise import RandomBits
-from tests.plans import planned
 
 D, L, N = 12, 9, 40
 NAMES = {
@@ -35,7 +35,7 @@ def setting(**changes):
         "outcome_moments": "full",
     }
     plan = planned(**{**settings, **changes})
-    return fold(ArraySource(features=x, outcomes=y, **NAMES), plan), plan
+    return fold(array_source(x, y), plan), plan
 
 
 def residuals(count, **changes):

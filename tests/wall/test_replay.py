@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 import primo
+from factories import array_source, planned
 from primo.planning.make import extension_plan
 from primo.privacy.bounds import Bounds
 from primo.privacy.protection import Protection
-from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall.noise import RandomBits
 from primo.workflow.pipeline import make_release
-from tests.plans import planned
 
 N, D, L = 40, 30, 3
 SAMPLED = 12
@@ -91,12 +90,7 @@ def rows(plan, seed=0):
 def fit(plan, x, y):
     """Return a fit to be recorded: plan, rows, release."""
     elsewhere = plan.covariance_origin in ("reference", "earlier")
-    source = ArraySource(
-        features=x,
-        outcomes=y,
-        feature_names=tuple(f"x{i}" for i in range(plan.d)),
-        outcome_names=tuple(f"y{j}" for j in range(plan.l)),
-    )
+    source = array_source(x, y)
     return lambda: make_release(
         source,
         plan,

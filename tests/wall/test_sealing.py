@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+from factories import planned
 from primo.privacy.bounds import Bounds
 from primo.rows.moments import Moments, fold
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall.sealing import moments_digest, plan_digest
-from tests.plans import planned
 
 D, L = 3, 2
 
@@ -67,7 +67,7 @@ def test_every_field_of_the_plan_matters(moments):
         "outcomes": dataclasses.replace(plan.outcomes, centre=np.array([0.0, 5e-324])),
         "grid": dataclasses.replace(plan.grid, association_variance_bits=99),
         "budget": dataclasses.replace(plan.budget, delta=2e-6),
-        "covariance_rows": 10,
+        "sampled": 10,
         "protection": type(plan.protection).FEATURES,
         "missing": "centre",
     }

@@ -124,7 +124,7 @@ _SAID = (
         reading="It pays off from the first l at which, and beyond which, it is clearly better "
         "than ReuseCovGauss; far smaller is at most a third. Theory as printed asks for l > n^(2/3) "
         "(outcomes private) or l > n/√d (features private); why the first "
-        "should be (n/d)² is in `primo/planning/theory.py`.",
+        "should be (n/d)² is in `primo/forecast/theory.py`.",
     ),
     _Said(
         key="h",

@@ -3,6 +3,8 @@
 A secret is worth nothing if somebody else made the file that it is kept in. So before a file or folder
 is used, its owner, its mode and its links are looked at, through an open descriptor: what was
 looked at is what is used, whatever happens to its name meanwhile. Links are never followed.
+
+This needs a POSIX system: `import primo` fails on others.
 """
 
 from __future__ import annotations
@@ -181,7 +183,11 @@ class PrivateFolder:
             os.rmdir(self.path)
 
     def lock(self, name: str) -> bool:
-        """Take the lock that a file in it stands for; False if another process has it."""
+        """Take the lock that a file in it stands for; False if another process has it.
+
+        `fcntl.flock` on a descriptor, and not a library such as filelock: that opens the lock file by
+        its path, follows folders that are links, and looks at neither owner nor mode nor second names.
+        """
         try:
             handle = create_ours(name, folder=self._handle)
         except FileExistsError:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 
 __all__ = ["ahead", "blas_threads", "in_order", "thread_count"]
 
@@ -77,6 +77,6 @@ def thread_count(n_jobs: Any) -> int | None:
     if n_jobs is None:
         return None
     if not isinstance(n_jobs, int | np.integer) or isinstance(n_jobs, bool) or n_jobs == 0:
-        raise InputError(f"n_jobs={n_jobs!r} must be a positive integer, -1 or None")
+        raise InputError(Argument("n_jobs", n_jobs), " must be a positive integer, -1 or None")
     wanted = int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
     return min(wanted, MOST_THREADS)

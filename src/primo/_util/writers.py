@@ -102,13 +102,9 @@ def _lines(file: Any, schema: Schema) -> Write:
 
 @contextmanager
 def _parquet(file: BinaryIO, schema: Schema) -> Iterator[Write]:
-    try:
-        import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-        import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
-    except ImportError:
-        raise InputError(
-            "writing .parquet needs pyarrow; pip install pyarrow, or write a .tsv"
-        ) from None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     kinds = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "flag": pa.bool_()}
     fields = [
         pa.field(name, kinds[kind], nullable=kind in ("text", "whole"))

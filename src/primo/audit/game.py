@@ -15,7 +15,7 @@ from primo.audit.attack import Attack, attack_on
 from primo.audit.evidence import at_least, best_threshold, epsilon_at_least, mu_at_least
 from primo.audit.numbers import Vector
 from primo.audit.settings import Setting
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.wall.noise import RandomBits
 
 __all__ = [
@@ -111,7 +111,10 @@ def audit_release(
     """
     if trials < 1 or not 0.5 < confidence < 1:
         raise InputError(
-            f"trials={trials!r} must be positive, confidence={confidence!r} in (0.5, 1)"
+            Argument("trials", trials),
+            " must be positive, ",
+            Argument("confidence", confidence),
+            " in (0.5, 1)",
         )
     attack = attack_on(setting)
     coins = np.random.default_rng(seed).integers(2, size=trials, dtype=np.int8)

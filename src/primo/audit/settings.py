@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.planning.make import extension_plan, make_plan
 from primo.planning.plan import Plan
 from primo.planning.settings import Settings
@@ -77,13 +77,22 @@ class Setting:
     def __post_init__(self) -> None:
         """Refuse what cannot be attacked as described."""
         if self.canaries != 1 and (self.canaries < 1 or self.canaries % 2):
-            raise InputError(f"canaries={self.canaries} must be 1 or an even number")
+            raise InputError(Argument("canaries", self.canaries), " must be 1 or an even number")
         if self.canaries > self.n:
-            raise InputError(f"canaries={self.canaries} must not exceed the {self.n} rows")
+            raise InputError(
+                Argument("canaries", self.canaries), f" must not exceed the {self.n} rows"
+            )
         if self.sampled is not None and not 0 < self.sampled < 1:
-            raise InputError(f"sampled={self.sampled!r} must be a share of the rows, in (0, 1)")
+            raise InputError(
+                Argument("sampled", self.sampled), " must be a share of the rows, in (0, 1)"
+            )
         if self.extended and (self.sampled is not None or self.reference):
-            raise InputError("an extension is audited on its own; leave sampled and reference out")
+            raise InputError(
+                "an extension is audited on its own",
+                remedy=Message.of(
+                    "leave ", Argument("sampled"), " and ", Argument("reference"), " out"
+                ),
+            )
 
     @property
     def name(self) -> str:
@@ -148,8 +157,8 @@ class Setting:
 def worst_cosine(plan: Plan) -> float:
     """Return cos(x, x′), constant included, of the neighbours that are furthest apart.
 
-    Section 2 of mathematics.md: with y′ = -y the squared distance is 2p(1 - a²) + 2q(1 + a), largest at
-    a = q/2p; under `features` y stays and x′ turns to the other side; a covariance that is public, or
+    From mathematics.md section 2: with y′ = -y the squared distance is 2p(1 - a²) + 2q(1 + a), largest
+    at a = q/2p; under `features` y stays and x′ turns to the other side; a covariance that is public, or
     paid already, leaves only the association, a = 1.
     """
     if plan.protection is Protection.OUTCOMES or not plan.covariance_noisy:

@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 
 import click
 
-from primo.cli.words import in_options
-from primo.errors import BudgetError, LedgerError, PrimoError
+from primo.cli.render import in_options
+from primo.errors import BudgetError, LedgerError, PrimoError, PrimoWarning
 
 __all__ = ["main"]
 
@@ -87,13 +87,13 @@ class _Commands(click.Group):
         line = list(args[0] if args else options.get("args") or sys.argv[1:])
 
         def leave(message: str, code: int, error: BaseException | None) -> NoReturn:
-            key = "--key" if line[:1] == ["ledger"] else "--ledger-key"
-            _leave(in_options(message, key=key), code, error, for_machines="--json" in line)
+            _leave(message, code, error, for_machines="--json" in line)
 
         try:
             return super().main(*args, **{**options, "standalone_mode": True})
         except PrimoError as error:
-            leave(str(error), 1 if isinstance(error, BudgetError | LedgerError) else 2, error)
+            message = in_options(error, command=line[0] if line else "")
+            leave(message, 1 if isinstance(error, BudgetError | LedgerError) else 2, error)
         except KeyboardInterrupt:
             leave("interrupted", 1, None)
         except BrokenPipeError:
@@ -147,7 +147,8 @@ def _leave(message: str, code: int, error: BaseException | None, *, for_machines
 def _show_warning(message: Any, category: type[Warning] = UserWarning, *_: Any, **__: Any) -> None:
     if issubclass(category, RuntimeWarning) and not os.environ.get("PRIMO_DEBUG"):
         return  # of NumPy's arithmetic: means nothing to a user, and may depend on private values
-    click.echo(f"Note: {in_options(str(message))}", err=True)
+    text = in_options(message) if isinstance(message, PrimoWarning) else message
+    click.echo(f"Note: {text}", err=True)
 
 
 @click.group(

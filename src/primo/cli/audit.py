@@ -6,7 +6,7 @@ import dataclasses
 
 import click
 
-from primo.cli.options import json_option
+from primo.cli.options import PROTECTIONS, json_option
 from primo.cli.output import say, show_json, table
 
 __all__ = ["audit"]
@@ -24,7 +24,7 @@ __all__ = ["audit"]
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="Claimed delta.")
 @click.option(
     "--protect",
-    type=click.Choice(["both", "features", "outcomes"]),
+    type=PROTECTIONS,
     multiple=True,
     help="What is secret; all three if not given.",
 )

@@ -59,6 +59,7 @@ def demo(out: Path) -> None:
 def _run(line: str, *, refused: bool = False) -> None:
     """Run a command as if it had been typed, and show it."""
     from primo.cli.app import main
+    from primo.cli.render import in_options
     from primo.errors import BudgetError
 
     say(f"\n$ primo {line}")
@@ -67,7 +68,7 @@ def _run(line: str, *, refused: bool = False) -> None:
     except BudgetError as error:
         if not refused:
             raise
-        say(f"primo: {error}")
+        say(f"primo: {in_options(error)}")
 
 
 def _write_cohort(folder: Path) -> None:

@@ -11,6 +11,7 @@ import click
 
 from primo.cli.data import open_rows, outcome_bounds
 from primo.cli.options import (
+    PROTECTIONS,
     config_option,
     cost_options,
     data_options,
@@ -44,7 +45,7 @@ __all__ = ["extend"]
 @cost_options
 @click.option(
     "--protect",
-    type=click.Choice(["both", "features", "outcomes"]),
+    type=PROTECTIONS,
     help="What is secret about a person; has to be that of the earlier release.",
 )
 @click.option("--bounds", type=click.Path(path_type=Path), help="TOML file; only its [outcomes].")

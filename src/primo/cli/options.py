@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,8 +13,10 @@ import tomli_w
 from click.core import ParameterSource
 
 from primo.errors import InputError
+from primo.privacy.protection import PROTECTION_SPELLINGS, Protection
 
 __all__ = [
+    "PROTECTIONS",
     "config_option",
     "cost_options",
     "data_options",
@@ -34,6 +36,23 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(path_type=Path)
+
+
+class SpelledChoice(click.Choice):  # type: ignore[type-arg, unused-ignore]
+    """A choice of words, some of which may also be spelled in another way."""
+
+    def __init__(self, choices: Sequence[str], spellings: Mapping[str, str]) -> None:
+        super().__init__(choices)
+        self._spellings = spellings
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the word in the spelling that is listed."""
+        word = self._spellings.get(value, value) if isinstance(value, str) else value
+        return super().convert(word, param, ctx)
+
+
+#: What is secret; "full", "feature" and "label" are understood, too.
+PROTECTIONS = SpelledChoice([str(kind) for kind in Protection], PROTECTION_SPELLINGS)
 
 
 def _together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
@@ -205,7 +224,7 @@ data_options = _together(
 
 missing_option = click.option(
     "--missing",
-    type=click.Choice(["error", "centre"]),
+    type=SpelledChoice(["error", "centre"], {"center": "centre"}),
     help="Missing values: refuse, or count them as the public centre of their column. Default: "
     "centre for genotype files, error for tables and arrays.",
 )
@@ -254,7 +273,7 @@ person_option = click.option(
 release_options = _together(
     click.option(
         "--protect",
-        type=click.Choice(["both", "features", "outcomes"]),
+        type=PROTECTIONS,
         default="both",
         show_default=True,
         help="What is secret about a person.",

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from primo.cli.options import cost_options, forecast_options, json_option
+from primo.cli.options import PROTECTIONS, cost_options, forecast_options, json_option
 from primo.cli.output import say, show_json
 from primo.errors import InputError
 from primo.privacy.bounds import Bounds
@@ -23,7 +23,7 @@ __all__ = ["plan"]
 @cost_options
 @click.option(
     "--protect",
-    type=click.Choice(["both", "features", "outcomes"]),
+    type=PROTECTIONS,
     help="What is secret; all three are compared if not given.",
 )
 @click.option(

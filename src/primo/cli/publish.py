@@ -78,7 +78,7 @@ class Request:
         if workers is not None and scheduler is not None:
             raise InputError("give --workers (a cluster on this machine) or --scheduler, not both")
         return Engine(
-            threads=self.options["threads"], client=scheduler or workers, show_progress=True
+            threads=self.options["threads"], workers=scheduler or workers, show_progress=True
         )
 
 

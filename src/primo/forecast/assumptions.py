@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.privacy.budget import is_number
 
-__all__ = ["Signal", "as_signal", "effective_rank_of"]
+__all__ = ["Signal", "as_signal", "effective_rank_of", "preferred"]
 
 Floats = NDArray[np.float64]
+
+#: Signals of which nothing is known: without a preferred direction, and along the leading ones.
+USUAL_ALIGNMENTS = (0.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +49,20 @@ class Signal:
         the easier, so state it for features that are less or more correlated.
     eigenvalues
         The d eigenvalues of XᵀX up to a factor, if public data tell them, instead of a rank.
+    alignment
+        Where the signal lies. 0: no preferred direction, effects alike per standard deviation of a
+        feature. 1: along the directions in which the features vary most, as ancestry lies along the
+        leading components of genotypes; slopes vary as the eigenvalues do. If None, forecasts are
+        averaged over 0 and 1: real signals lie between them.
     outcome_correlation
         Correlation of any two outcomes, in signal and residual alike.
+
+    Examples
+    --------
+    >>> import primo
+    >>> signal = primo.Signal(r2=0.5, effective_rank=2)
+    >>> primo.rows_for(0.4, d=3, l=4, epsilon=5, signal=signal, estimator="filter") < 10_000
+    True
     """
 
     r2: float = 0.3
@@ -59,6 +74,7 @@ class Signal:
     outcome_spread: float | None = None
     effective_rank: float | None = None
     eigenvalues: tuple[float, ...] | None = None
+    alignment: float | None = None
     outcome_correlation: float = 0.0
 
     def __post_init__(self) -> None:
@@ -67,24 +83,38 @@ class Signal:
             if value is None and name != "r2":
                 continue
             if not is_number(value) or not 0 < value <= 1:
-                raise InputError(f"{name}={value!r} must lie above 0 and at most at 1")
+                raise InputError(
+                    Argument(f"signal.{name}", value), " must lie above 0 and at most at 1"
+                )
         for block in ("feature", "outcome"):
             self._check_columns(block)
         rank, correlation = self.effective_rank, self.outcome_correlation
         if rank is not None and not (is_number(rank) and 1 <= rank < math.inf):
-            raise InputError(f"effective_rank={rank!r} must be at least 1")
+            raise InputError(Argument("signal.effective_rank", rank), " must be at least 1")
         if self.eigenvalues is not None:
             if rank is not None:
-                raise InputError("give either effective_rank or eigenvalues, not both")
+                raise InputError(
+                    "give either ",
+                    Argument("signal.effective_rank"),
+                    " or ",
+                    Argument("signal.eigenvalues"),
+                    ", not both",
+                )
             values = np.asarray(self.eigenvalues, dtype=np.float64)
             if values.ndim != 1 or not (np.isfinite(values).all() and values.min(initial=1) >= 0):
                 raise InputError(
-                    "eigenvalues must be finite numbers of at least 0, one per feature"
+                    Argument("signal.eigenvalues"),
+                    " must be finite numbers of at least 0, one per feature",
                 )
             if not values.sum() > 0:
-                raise InputError("eigenvalues must not all be 0")
+                raise InputError(Argument("signal.eigenvalues"), " must not all be 0")
+        aligned = self.alignment
+        if aligned is not None and not (is_number(aligned) and 0 <= aligned <= 1):
+            raise InputError(Argument("signal.alignment", aligned), " must lie in [0, 1]")
         if not is_number(correlation) or not 0 <= correlation < 1:
-            raise InputError(f"outcome_correlation={correlation!r} must lie in [0, 1)")
+            raise InputError(
+                Argument("signal.outcome_correlation", correlation), " must lie in [0, 1)"
+            )
 
     def _check_columns(self, block: str) -> None:
         """Refuse means and standard deviations that are not, and what contradicts them."""
@@ -98,11 +128,20 @@ class Signal:
                 numbers = np.array(math.nan)
             if numbers.ndim > 1 or not (np.isfinite(numbers) & (numbers > least)).all():
                 kind = "positive " if least == 0 else ""
-                raise InputError(f"{name}={value!r} must be one {kind}number, or one per column")
+                raise InputError(
+                    Argument(f"signal.{name}", value),
+                    f" must be one {kind}number, or one per column",
+                )
             if numbers.ndim:  # a list would not be hashable
                 object.__setattr__(self, name, tuple(float(v) for v in numbers))
             if getattr(self, f"{block}_spread") is not None:
-                raise InputError(f"give either {name} or {block}_spread, not both")
+                raise InputError(
+                    "give either ",
+                    Argument(f"signal.{name}"),
+                    " or ",
+                    Argument(f"signal.{block}_spread"),
+                    ", not both",
+                )
 
     @classmethod
     def from_public(
@@ -142,6 +181,11 @@ class Signal:
             return min(self.effective_rank, d)
         return d / (1 + math.sqrt(d) / 16)
 
+    @property
+    def alignments(self) -> tuple[float, ...]:
+        """Powers of the eigenvalues that a forecast is averaged over."""
+        return USUAL_ALIGNMENTS if self.alignment is None else (self.alignment,)
+
     def spectrum(self, d: int) -> Floats:
         """Return d ascending eigenvalues that add up to 1.
 
@@ -176,10 +220,25 @@ def effective_rank_of(eigenvalues: Floats) -> float:
     return float(np.exp(-shares @ np.log(shares)))
 
 
+def preferred(values: Floats, spread: Floats, alignment: float) -> Floats:
+    """Return the variances of slopes along directions in which features have the variances `values`.
+
+    `spread` holds the variances of the features themselves. At alignment 0 effects are alike per
+    standard deviation of a feature, so slopes are the smaller the more a feature varies in the units
+    of its bounds; which features make up which direction is not known, and the largest are taken to go
+    with the largest. At 1 slopes vary as the eigenvalues do.
+    """
+    alone = np.quantile(spread, np.linspace(0, 1, len(values)))
+    alone = np.maximum(alone / alone.max(), 1e-12)
+    relative = np.maximum(values / values.max(), 1e-12)
+    variances = relative**alignment * alone ** (alignment - 1)
+    return np.asarray(np.where(values > 0, variances / variances.max(), 0.0))
+
+
 def as_signal(signal: Signal | None) -> Signal:
     """Return the stated assumption, or the default one."""
     if signal is None:
         return Signal()
     if not isinstance(signal, Signal):
-        raise InputError(f"signal={signal!r} is not a primo.Signal")
+        raise InputError(Argument("signal", signal), " is not a primo.Signal")
     return signal

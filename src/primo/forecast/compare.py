@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.forecast.assumptions import Signal, as_signal
-from primo.forecast.forecast import Prediction, predict_all, predict_ways
+from primo.forecast.forecast import Prediction, predict_ways
 from primo.forecast.knowledge import better_knowledge
 from primo.forecast.law import Law, law_of
 from primo.forecast.table import MATTERS, PlanComparison, Variant
@@ -34,7 +34,6 @@ __all__ = [
     "offered",
     "public_plan",
     "recommend_association",
-    "recommend_estimator",
     "typical_sd",
     "whole",
     "with_deviations",
@@ -86,9 +85,20 @@ def compare_plans(
     -------
     PlanComparison
         Deterministic. Nothing in it depends on data, so it may be published and costs no privacy.
+
+    Examples
+    --------
+    >>> import primo
+    >>> table = primo.plan(n=5000, d=5, l=10, epsilon=5, protection="both", signal=primo.Signal(r2=0.3))
+    >>> table.recommended.association
+    'gauss'
+    >>> 0 < table.recommended.predicted_r2 <= 0.3
+    True
     """
     if not isinstance(estimators, list | tuple) or not estimators:
-        raise InputError(f'estimators={estimators!r} must be a list, for example ["auto", "ridge"]')
+        raise InputError(
+            Argument("estimators", estimators), ' must be a list, for example ["auto", "ridge"]'
+        )
     assumed = with_deviations(as_signal(signal), outcome_sd=outcome_sd, feature_sd=feature_sd)
     protections = tuple(Protection) if protection is None else (Protection.parse(protection),)
     plans = [
@@ -153,7 +163,7 @@ def with_deviations(
         if sd is None:
             continue
         if not is_number(sd) or not 0 < sd < math.inf:
-            raise InputError(f"{block}_sd={sd!r} must be a positive number")
+            raise InputError(Argument(f"signal.{block}_sd", sd), " must be a positive number")
         stated: dict[str, Any] = {f"{block}_sd": float(sd), f"{block}_spread": None}
         signal = dataclasses.replace(signal, **stated)
     return signal
@@ -174,7 +184,13 @@ def public_plan(
     """Make the plan of a release that may never be made: delta 1/n² and norms of 1 if not given."""
     n, d, l = whole("n", n), whole("d", d), whole("l", l)
     if delta is None and n < 2:
-        raise InputError(f"n={n} is too few rows to plan for; delta=1/n**2 needs at least 2")
+        raise InputError(
+            Argument("n", n),
+            " is too few rows to plan for",
+            remedy=Message.of(
+                "give ", Argument("delta"), ", which is 1/n**2 otherwise, or at least 2 rows"
+            ),
+        )
     settings = Settings(
         epsilon=epsilon,
         delta=1.0 / n**2 if delta is None else delta,
@@ -226,17 +242,6 @@ def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
     return _simplest(scores, "gauss")
 
 
-def recommend_estimator(
-    made: Plan, *, association: str = "gauss", signal: Signal | None = None
-) -> str:
-    """Choose the estimator from a plan alone; "auto" unless another is predicted to be better."""
-    predictions = predict_all(
-        made, association=association, estimators=COMPARED, signal=as_signal(signal)
-    )
-    scores = {name: p.r2 for name, p in zip(COMPARED, predictions, strict=True)}
-    return _simplest(scores, "auto")
-
-
 def _simplest(scores: dict[str, float], simple: str) -> str:
     """Return the name of the highest score, or the simple one if that costs no more than `MATTERS`."""
     best = max(scores, key=lambda name: scores[name])
@@ -282,5 +287,5 @@ def _bounds(value: Any, block: str) -> Bounds:
 def whole(name: str, value: Any) -> int:
     """Return a count as an int, or refuse it by its name."""
     if not is_number(value) or not math.isfinite(value) or value != int(value) or value < 1:
-        raise InputError(f"{name}={value!r} must be a whole number of at least 1")
+        raise InputError(Argument(name, value), " must be a whole number of at least 1")
     return int(value)

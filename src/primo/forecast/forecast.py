@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from primo.errors import InputError
-from primo.forecast.assumptions import Signal, as_signal
+from primo.forecast.assumptions import Signal, as_signal, preferred
 from primo.forecast.law import Law, law_of
 from primo.forecast.simulate import Drawn, draw
 from primo.planning.plan import CovarianceOrigin, Plan
@@ -32,6 +32,10 @@ __all__ = ["Prediction", "is_forecast", "predict", "predict_all", "predict_ways"
 
 MOST_OUTCOMES = 200  # simulated; more are represented by these
 MOST_REPEATS, FEWEST_REPEATS = 12, 4
+SMALL, SMALL_REPEATS = (
+    20,
+    40,
+)  # directions up to which repeats cost next to nothing, and their number
 ENOUGH = 100  # outcomes, over all repeats
 LARGE, VERY_LARGE = 200, 400  # directions; a repeat costs their cube, and each is a draw of its own
 _SEED = 20_231_107
@@ -90,10 +94,15 @@ def predict_ways(
         check_association(association, plan.protection)
     for name in estimators:
         if name not in ESTIMATORS:
-            raise InputError(f"unknown estimator {name!r}; choose one of {', '.join(ESTIMATORS)}")
+            raise InputError(
+                f"unknown estimator {name!r}",
+                argument="estimator",
+                value=name,
+                remedy=f"choose one of {', '.join(ESTIMATORS)}",
+            )
     law = law_of(ways[0][0], signal)
     scores: list[list[list[float]]] = [[] for _ in ways]
-    for repeat in range(MOST_REPEATS):
+    for repeat in range(max(MOST_REPEATS, SMALL_REPEATS)):
         drawn: dict[tuple[int, CovarianceOrigin], Drawn] = {}
         for (plan, association), found in zip(ways, scores, strict=True):
             simulated = _simulated(plan)
@@ -106,7 +115,8 @@ def predict_ways(
             release = cohort.release(association)
             found.append([cohort.r2(release, name) for name in estimators])
     ideal = _without_privacy(law, n=ways[0][0].n, d=ways[0][0].d)
-    return [tuple(_predictions(np.array(found), ideal)) for found in scores]
+    shapes = len(signal.alignments)
+    return [tuple(_predictions(np.array(found), ideal, shapes)) for found in scores]
 
 
 def _simulated(plan: Plan) -> int:
@@ -117,29 +127,51 @@ def _simulated(plan: Plan) -> int:
 
 
 def _repeats(plan: Plan, simulated: int) -> int:
+    """Return how many cohorts are drawn: an even number, so that both usual alignments count alike."""
     directions = min(plan.d, plan.n)
     if directions > LARGE:
         return 2 if directions > VERY_LARGE else FEWEST_REPEATS
-    return min(MOST_REPEATS, max(FEWEST_REPEATS, math.ceil(ENOUGH / simulated)))
+    most = SMALL_REPEATS if directions <= SMALL else MOST_REPEATS
+    wanted = max(FEWEST_REPEATS, math.ceil(ENOUGH / simulated))
+    return min(most, wanted + wanted % 2)
 
 
-def _predictions(scores: NDArray[np.float64], ideal: float) -> Iterator[Prediction]:
-    errors = scores.std(axis=0, ddof=1) / math.sqrt(len(scores))
+def _predictions(scores: NDArray[np.float64], ideal: float, shapes: int) -> Iterator[Prediction]:
+    """Average over repeats, which take the shapes of the signal in turn.
+
+    The standard error is that of the mean over the same shapes; with one draw of each their difference
+    cannot be told from luck, and counts.
+    """
+    count = len(scores)
+    if count >= 2 * shapes:
+        parts = [scores[shape::shapes] for shape in range(shapes)]
+        variances = [part.var(axis=0, ddof=1) / len(part) for part in parts]
+        errors = np.sqrt(np.sum(variances, axis=0)) / shapes
+    else:
+        errors = scores.std(axis=0, ddof=1) / math.sqrt(count)
     for r2, error in zip(scores.mean(axis=0), errors, strict=True):
         yield Prediction(r2=float(r2), no_privacy_r2=ideal, standard_error=float(error))
 
 
 def _without_privacy(law: Law, *, n: int, d: int) -> float:
+    """Return the R² on new rows of the best ridge without privacy, averaged over alignments."""
+    signal = law.signal
+    values, spread = signal.spectrum(d), law.features.sd**2
+    # A ridge that knows in which directions slopes are large is a plain one of features scaled so.
+    shapes = [values * preferred(values, spread, alignment) for alignment in signal.alignments]
+    scaled = [s[s > 0] / s.sum() for s in shapes]
+    return float(np.mean([_ideal_ridge(s, share=signal.r2, n=n) for s in scaled]))
+
+
+def _ideal_ridge(values: NDArray[np.float64], *, share: float, n: int) -> float:
     """Return the R² on new rows of a ridge with the ideal penalty, fitted to n rows as they are.
 
-    With slopes of variance τ² in every direction and residuals of variance s² the ideal penalty is
-    s²/τ². The error is the limit of random matrix theory (Dobriban and Wager 2018), which is close
-    for ten rows already; estimating the mean costs s²/n more. Far from n = d it is least squares.
+    `values` are the eigenvalues, of sum 1, of features whose slopes have variance τ² in every
+    direction; with residuals of variance s² the ideal penalty is s²/τ². The error is the limit of
+    random matrix theory (Dobriban and Wager 2018), which is close for ten rows already; estimating the
+    mean costs s²/n more. Far from n = d it is least squares.
     """
-    share = law.signal.r2
-    values = law.signal.spectrum(d)  # of a sum of 1, so τ² is the share explained
-    values = values[values > 0]
-    penalty = max(1 - share, 1e-9) / share / n
+    penalty = max(1 - share, 1e-9) / share / n  # values of a sum of 1, so τ² is the share explained
 
     def excess(kappa: float) -> float:
         return kappa * (1 - float(np.sum(values / (values + kappa))) / n) - penalty

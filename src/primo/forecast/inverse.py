@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from primo.errors import InputError
+from primo.errors import Advice, Argument, InputError, Message
 from primo.forecast.assumptions import Signal, as_signal
 from primo.forecast.compare import offered, public_plan, whole
 from primo.forecast.forecast import predict_ways
@@ -43,6 +43,13 @@ def epsilon_for(
 
     The prediction is that of `primo.compare_plans` with the same `signal` and bounds; if no bounds are
     given, of bounds that fit well.
+
+    Examples
+    --------
+    >>> import primo
+    >>> signal = primo.Signal(r2=0.5)
+    >>> primo.epsilon_for(0.3, n=1000, d=2, l=2, signal=signal, estimator="filter") < 1
+    True
     """
     target = _Target(
         target_r2,
@@ -58,8 +65,8 @@ def epsilon_for(
     low, high = _EPSILONS
     if (top := target.r2(n=n, d=d, l=l, epsilon=high)) < target_r2:
         raise target.out_of_reach(
-            f"even epsilon={high:g} is predicted to give {top:.3f}; more rows or fewer outcomes "
-            "would help"
+            Message.of("even ", Argument("epsilon", high), f" is predicted to give {top:.3f}"),
+            "more rows or fewer outcomes would help",
         )
     if target.reached(n=n, d=d, l=l, epsilon=low):
         return low
@@ -85,7 +92,15 @@ def outcomes_for(
     outcome_bounds: Any = None,
     fit_intercept: bool = True,
 ) -> int:
-    """Return how many outcomes, to 1 %, one release can carry at the target R²."""
+    """Return how many outcomes, to 1 %, one release can carry at the target R².
+
+    Examples
+    --------
+    >>> import primo
+    >>> signal = primo.Signal(r2=0.5)
+    >>> primo.outcomes_for(0.45, n=300, d=2, epsilon=5, signal=signal, estimator="filter") > 10
+    True
+    """
     target = _Target(
         target_r2,
         delta,
@@ -99,8 +114,8 @@ def outcomes_for(
     )
     if (top := target.r2(n=n, d=d, l=1, epsilon=epsilon)) < target_r2:
         raise target.out_of_reach(
-            f"even one outcome is predicted to have {top:.3f}; more rows or a larger epsilon would "
-            "help"
+            f"even one outcome is predicted to have {top:.3f}",
+            "more rows or a larger epsilon would help",
         )
     return _turning_point(
         lambda l: target.reached(n=n, d=d, l=l, epsilon=epsilon), least=1, most=_MOST_OUTCOMES
@@ -122,7 +137,15 @@ def rows_for(
     outcome_bounds: Any = None,
     fit_intercept: bool = True,
 ) -> int:
-    """Return how many rows, to 1 %, are needed for the target R²; delta follows n if None."""
+    """Return how many rows, to 1 %, are needed for the target R²; delta follows n if None.
+
+    Examples
+    --------
+    >>> import primo
+    >>> signal = primo.Signal(r2=0.5)
+    >>> primo.rows_for(0.45, d=3, l=4, epsilon=5, signal=signal, estimator="filter") < 10_000
+    True
+    """
     target = _Target(
         target_r2,
         delta,
@@ -142,8 +165,8 @@ def rows_for(
     )
     if low >= _MOST_ROWS:
         raise target.out_of_reach(
-            f"even {_MOST_ROWS:,} rows are too few; fewer outcomes, fewer features or a larger "
-            "epsilon would help"
+            f"even {_MOST_ROWS:,} rows are too few",
+            "fewer outcomes, fewer features or a larger epsilon would help",
         )
     return high
 
@@ -165,16 +188,22 @@ class _Target:
     def __post_init__(self) -> None:
         wanted, assumed = self.r2_wanted, as_signal(self.signal)
         if not is_number(wanted) or not 0 < wanted < 1:
-            raise InputError(f"target_r2={wanted!r} must lie between 0 and 1")
+            raise InputError(Argument("target_r2", wanted), " must lie between 0 and 1")
         if wanted >= assumed.r2:
             raise self.out_of_reach(
-                f"the features are assumed to explain r2={assumed.r2:g} of the variance, with or "
-                "without privacy; ask for less, or state a stronger signal=Signal(r2=...) if you "
-                "know of one"
+                f"the features are assumed to explain R² = {assumed.r2:g} of the variance, with or "
+                "without privacy",
+                Message.of(
+                    "ask for less, or state a stronger ",
+                    Advice("signal_r2", "signal=Signal(r2=...)"),
+                    " if you know of one",
+                ),
             )
 
-    def out_of_reach(self, why: str) -> InputError:
-        return InputError(f"target_r2={self.r2_wanted:g} cannot be reached: {why}")
+    def out_of_reach(self, why: str | Message, remedy: str | Message) -> InputError:
+        return InputError(
+            Argument("target_r2", self.r2_wanted), " cannot be reached: ", why, remedy=remedy
+        )
 
     def reached(self, *, n: int, d: int, l: int, epsilon: float) -> bool:
         return self.r2(n=n, d=d, l=l, epsilon=epsilon) >= self.r2_wanted

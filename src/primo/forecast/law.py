@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.forecast.assumptions import Signal
 from primo.planning.plan import Plan
 from primo.privacy.bounds import Clip
@@ -71,6 +71,7 @@ class Law:
         if d > 1:
             rank = max(1, round(self.signal.rank(d)))
             explained += f", and vary in about {rank} of {d} directions"
+            explained += "; " + _alignment(self.signal.alignment)
         return (explained, self.features.words, self.outcomes.words)
 
     def spreads(self) -> Signal:
@@ -97,6 +98,15 @@ class Law:
             feature_spread=None,
             outcome_spread=None,
         )
+
+
+def _alignment(alignment: float | None) -> str:
+    """Say which directions are assumed to carry the signal."""
+    even = "a signal that prefers no direction, with effects alike per standard deviation"
+    leading = "one along the directions in which the features vary most"
+    if alignment is None:
+        return f"the forecast is the mean for {even}, and for {leading}"
+    return f"the signal is between {even} (0), and {leading} (1), at {alignment:g}"
 
 
 def law_of(plan: Plan, signal: Signal) -> Law:
@@ -262,7 +272,8 @@ def _columns(value: float | tuple[float, ...], clip: Clip, name: str) -> Floats:
     numbers = np.asarray(value, dtype=np.float64)
     if numbers.ndim and len(numbers) != clip.width:
         raise InputError(
-            f"{name} has {len(numbers)} values for {clip.width} columns; give one number for all, or "
-            "one per column"
+            Argument(f"signal.{name}"),
+            f" has {len(numbers)} values for {clip.width} columns",
+            remedy="give one number for all, or one per column",
         )
     return np.asarray(np.broadcast_to(numbers, (clip.width,)), dtype=np.float64)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.forecast.assumptions import preferred
 from primo.forecast.law import Block, Law
 
 __all__ = ["Sums", "Truth", "draw_truth", "sum_rows", "wishart_factor"]
@@ -59,21 +60,24 @@ class Sums:
 
 
 def draw_truth(law: Law, d: int, chosen: NDArray[np.intp], seed: Seed) -> Truth:
-    """Draw the regressions of the chosen outcomes: slopes without a preferred direction.
+    """Draw the regressions of the chosen outcomes: slopes along the directions that are assumed.
 
-    Every outcome is explained to the assumed share exactly. The features are drawn in the basis in
-    which they are uncorrelated; their mean has no preferred direction in it.
+    Repeats (the last number of the seed) take the assumed alignments in turn. Every outcome is
+    explained to the assumed share exactly. The features are drawn in the basis in which they are
+    uncorrelated; their mean has no preferred direction in it.
     """
     signal, block = law.signal, law.features
     if block.cut:  # column by column, so in their own basis
-        mean, values = block.mean, block.sd**2
+        order = np.argsort(block.sd, kind="stable")
+        mean, values = block.mean[order], block.sd[order] ** 2
     else:
         direction = np.random.default_rng((*seed, 0)).standard_normal(d)
         mean = direction * float(np.linalg.norm(block.mean) / np.linalg.norm(direction))
         values = float(block.sd @ block.sd) * signal.spectrum(d)
     # Drawn outcome by outcome, so that fewer outcomes are a part of more.
     slopes = np.random.default_rng((*seed, 4)).standard_normal((len(chosen), d)).T
-    slopes = _correlated(slopes, law)
+    alignment = signal.alignments[seed[1] % len(signal.alignments)]
+    slopes = _correlated(slopes, law) * np.sqrt(preferred(values, block.sd**2, alignment))[:, None]
     sd = law.outcomes.sd[chosen]
     return Truth(
         mean=mean,

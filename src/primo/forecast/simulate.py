@@ -132,7 +132,7 @@ class Cohort:
         residual = float(np.mean(self.truth.residual**2))
         values = plan.n * self.truth.values
         values = np.where(np.arange(plan.d) < plan.d - plan.n, 0.0, values)  # at most n directions
-        per_outcome = values * float(np.mean(self.truth.slopes**2)) + residual
+        per_outcome = values * np.mean(self.truth.slopes**2, axis=1) + residual
         free = max(plan.n - int(np.count_nonzero(values)), 1)
         strong = l * per_outcome + free * residual
         small, large = sorted((free, max(l - plan.d, 1)))

@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.forecast.assumptions import Signal
 from primo.forecast.theory import Regime
 from primo.privacy.protection import Protection
@@ -94,8 +94,8 @@ class PlanComparison:
         among = [v for v in self.variants if v.protection is protection]
         if not among:
             raise InputError(
-                f"protection={str(protection)!r} is not part of this plan, which has "
-                + ", ".join(self.protections)
+                Argument("protection", str(protection)),
+                " is not part of this plan, which has " + ", ".join(self.protections),
             )
         top = max(v.predicted_r2 for v in among)
         close = [v for v in among if v.predicted_r2 >= top - MATTERS]

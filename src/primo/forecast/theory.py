@@ -26,7 +26,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.planning.settings import check_association
 from primo.privacy.budget import is_number
 from primo.privacy.protection import Protection
@@ -36,7 +36,6 @@ __all__ = [
     "feature_projection_bound",
     "gauss_bound",
     "lower_bound",
-    "naive_bound",
     "outcome_projection_bound",
     "regime",
 ]
@@ -79,21 +78,6 @@ def lower_bound(
     product = feature_norm * coefficient_norm
     bound = math.sqrt(d) * (product**2 + product * outcome_bound) / (n * epsilon)
     return min(outcome_bound**2, bound)
-
-
-def naive_bound(
-    *,
-    n: int,
-    d: int,
-    l: int,
-    epsilon: float,
-    feature_norm: float,
-    outcome_bound: float,
-    coefficient_norm: float,
-) -> float:
-    """Return the error of l separate private regressions that share the budget (equation 4)."""
-    product = feature_norm * coefficient_norm
-    return math.sqrt(l * d) * (product**2 + product * outcome_bound) / (n * epsilon)
 
 
 def gauss_bound(
@@ -241,4 +225,4 @@ def _side(value: float, limit: float) -> str:
 def _check(**values: float) -> None:
     for name, value in values.items():
         if not is_number(value) or not math.isfinite(value) or value <= 0:
-            raise InputError(f"{name}={value!r} must be a positive, finite number")
+            raise InputError(Argument(name, value), " must be a positive, finite number")

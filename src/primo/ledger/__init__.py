@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from primo.errors import InputError, PrimoError
+from primo.errors import Argument, InputError, Message, PrimoError
 from primo.ledger.book import Ledger, first_row
 from primo.ledger.entries import Charge, DataSet, Entry, Spent
 from primo.ledger.export import verify_export
@@ -60,14 +60,25 @@ def create_ledger(
     key_file
         Where the key is written, readable by its owner only; one that exists is used. By default
         PRIMO_LEDGER_KEY_FILE or, for a file, the same name with .key beside it.
+
+    Examples
+    --------
+    >>> import primo
+    >>> limit = primo.Budget(epsilon=10, delta=1e-6)
+    >>> ledger = primo.create_ledger("cohort.ledger", limit=limit, person="IID")
+    >>> ledger.limit
+    Budget(epsilon=10.0, delta=1e-06)
+    >>> ledger.spent()
+    ()
     """
     naming = Naming.of(person, by_values)
     store = _store(where, readonly=False)
     path = _key_path(where, key_file)
     if path is None:
         raise InputError(
-            f"a ledger in a database needs a place for its key: give key_file, or set "
-            f"{KEY_FILE_VARIABLE}"
+            "a ledger in a database needs a place for its key",
+            argument="key_file",
+            remedy=Message.of("give ", Argument("key_file"), f", or set {KEY_FILE_VARIABLE}"),
         )
     fresh = not os.path.lexists(path)
     key = make_key(path)  # first: a ledger without its key would be of no use
@@ -91,6 +102,15 @@ def open_ledger(
 
     The key is needed to charge, not to read. `expected_head`, a head noted earlier, shows whether the
     end of the history is missing.
+
+    Examples
+    --------
+    >>> import primo
+    >>> limit = primo.Budget(epsilon=10, delta=1e-6)
+    >>> made = primo.create_ledger("cohort.ledger", limit=limit, person="IID")
+    >>> ledger = primo.open_ledger("cohort.ledger", readonly=True, expected_head=made.head)
+    >>> len(ledger.history())
+    1
     """
     store = _store(where, readonly=readonly)
     path = _key_path(where, key_file)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from primo.errors import BudgetError, InputError, LedgerError
+from primo.errors import Argument, BudgetError, InputError, LedgerError, Message
 from primo.ledger.chain import Row, link
 from primo.ledger.entries import Charge, Entry, Spent
 from primo.ledger.export import write_export
@@ -61,7 +61,9 @@ class Ledger:
     def key(self) -> Key:
         """The key that people are recognised with; an error if it is not at hand."""
         if self._key is None:
-            raise LedgerError(f"the key of {self.where} was not found. {lost_key()}")
+            raise LedgerError(
+                f"the key of {self.where} was not found", argument="key_file", remedy=lost_key()
+            )
         return self._key
 
     @property
@@ -127,7 +129,10 @@ class Ledger:
                 if not again:
                     raise LedgerError(
                         f"release {release_id!r} is in {self.where} already. Only a staged release can "
-                        "be made again under its name, with the same noise; leave release_id out"
+                        "be made again under its name, with the same noise",
+                        argument="release_id",
+                        value=release_id,
+                        remedy=Message.of("leave ", Argument("release_id"), " out"),
                     )
                 self._check_same(state, earlier, sketch, cost)
                 return earlier
@@ -287,7 +292,10 @@ class Ledger:
 
     def _write(self, act: Callable[[_Pen], T]) -> T:
         if self._readonly:
-            raise LedgerError(f"{self.where} was opened to be read only; open it without readonly")
+            raise LedgerError(
+                f"{self.where} was opened to be read only",
+                remedy=Message.of("open it without ", Argument("readonly")),
+            )
         key = self.key
 
         def alone(writer: Writer) -> T:
@@ -450,4 +458,6 @@ def _user(given: str | None) -> str:
 def _check_text(**texts: str) -> None:
     for name, text in texts.items():
         if not isinstance(text, str) or not text.strip() or len(text) > _LONGEST:
-            raise InputError(f"{name} must be a text that is not empty; it is kept in the history")
+            raise InputError(
+                Argument(name), " must be a text that is not empty; it is kept in the history"
+            )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from primo._util.ownership import NotOursError, create_ours, open_ours
-from primo.errors import InputError, LedgerError, PrivacyError
+from primo.errors import Argument, InputError, LedgerError, Message, PrivacyError
 
 __all__ = ["KEY_FILE_VARIABLE", "Key", "make_key", "read_key"]
 
@@ -60,7 +60,12 @@ def read_key(path: Path) -> Key:
             "make a new ledger with a new key, and enter what was spent by hand (primo ledger note)"
         ) from None
     except FileNotFoundError:
-        raise LedgerError(f"there is no key at {str(path)!r}. {lost_key()}") from None
+        raise LedgerError(
+            f"there is no key at {str(path)!r}",
+            argument="key_file",
+            value=str(path),
+            remedy=lost_key(),
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text file"
         raise LedgerError(f"the key {str(path)!r} cannot be read: {reason}") from None
@@ -71,7 +76,10 @@ def read_key(path: Path) -> Key:
         first, secret = "", b""
     if first != _FIRST_LINE or len(secret) != _BYTES:
         raise LedgerError(
-            f"{str(path)!r} is not a key that primo wrote; restore it from a copy. {lost_key()}"
+            f"{str(path)!r} is not a key that primo wrote; restore it from a copy",
+            argument="key_file",
+            value=str(path),
+            remedy=lost_key(),
         )
     return Key(secret)
 
@@ -96,10 +104,12 @@ def make_key(path: Path) -> Key:
     return key
 
 
-def lost_key() -> str:
+def lost_key() -> Message:
     """Say what can be done without the key."""
-    return (
-        f"Give key_file, or set {KEY_FILE_VARIABLE}. Without the key the ledger can be read but people "
+    return Message.of(
+        "Give ",
+        Argument("key_file"),
+        f", or set {KEY_FILE_VARIABLE}. Without the key the ledger can be read but people "
         "cannot be recognised, so nothing can be charged; if it is lost for good, make a new ledger "
-        "and enter what was spent by hand (primo ledger note)"
+        "and enter what was spent by hand (primo ledger note)",
     )

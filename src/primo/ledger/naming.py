@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from primo.errors import InputError
+from primo.errors import Advice, Argument, InputError, Message
 
 __all__ = ["Naming", "Person", "in_words"]
 
@@ -33,11 +33,16 @@ class Naming:
             return cls(by_values=by_values)
         names = (person,) if isinstance(person, str) else tuple(person)
         if not names or not all(isinstance(name, str) and name.strip() for name in names):
-            raise InputError(f"person={person!r} must be the name of a column, or several")
+            raise InputError(
+                Argument("person", person), " must be the name of a column, or several"
+            )
         if by_values:
             raise InputError(
-                "give person, the column that names people, or by_values=True, not both: people who "
-                "are known in two ways cannot be compared"
+                "give ",
+                Argument("person"),
+                ", the column that names people, or ",
+                Argument("by_values", True),
+                ", not both: people who are known in two ways cannot be compared",
             )
         return cls(person=names, pinned=True)
 
@@ -68,29 +73,50 @@ class Naming:
         if self.by_values:
             if person is not None:
                 raise InputError(
-                    f"{where} knows people by the values of their rows; make the sketch with "
-                    "by_values=True"
+                    f"{where} knows people by the values of their rows; make the sketch with ",
+                    Argument("by_values", True),
+                    argument="by_values",
                 )
             return
+        remedy = _remedy(self.person)
         if person is None:
             raise InputError(
-                f"{where} knows people by their ids, and these rows have none: {_remedy(self.person)}. "
-                "(A default index counts rows and names nobody; rows are known by their values only in "
-                "a ledger that its steward made so, with by_values=True.) Nothing was charged"
+                f"{where} knows people by their ids, and these rows have none",
+                argument="id_column",
+                remedy=Message.of(
+                    remedy,
+                    ". (A default index counts rows and names nobody; rows are known by their values "
+                    "only in a ledger that its steward made so, with ",
+                    Argument("by_values", True),
+                    ".) Nothing was charged",
+                ),
             )
         if "" in person:
             raise InputError(
-                f"{where} knows people by ids that have a name, and those of these rows have none: "
-                f"{_remedy(self.person)}. (An index without a name may be left over from counting rows, "
-                "and then other rows are the same people; ids=... takes a name with id_name=...) "
-                "Nothing was charged"
+                f"{where} knows people by ids that have a name, and those of these rows have none",
+                argument="id_column",
+                remedy=Message.of(
+                    remedy,
+                    ". (An index without a name may be left over from counting rows, and then other "
+                    "rows are the same people; ",
+                    Argument("ids", ...),
+                    " takes a name with ",
+                    Argument("id_name", ...),
+                    ") Nothing was charged",
+                ),
             )
         if self.person is not None and person != self.person:
             fixed = "its steward pinned" if self.pinned else "its first charge fixed"
             raise InputError(
                 f"{where} names people by {in_words(self.person)} ({fixed} that), and these rows name "
-                f"them by {in_words(person)}: the same people would pass for others. To charge them, "
-                f"{_remedy(self.person)}; or ask the steward for another ledger. Nothing was charged"
+                f"them by {in_words(person)}: the same people would pass for others",
+                argument="id_column",
+                value=person[0] if len(person) == 1 else person,
+                remedy=Message.of(
+                    "To charge them, ",
+                    remedy,
+                    "; or ask the steward for another ledger. Nothing was charged",
+                ),
             )
 
     def __str__(self) -> str:
@@ -108,12 +134,13 @@ def in_words(person: Person) -> str:
     return " and ".join(repr(name) if name else "labels without a name" for name in person)
 
 
-def _remedy(person: Person | None) -> str:
+def _remedy(person: Person | None) -> Message:
     """Say how ids are given, as far as possible by name."""
     names = ("IID",) if person is None else person
-    column = repr(names[0]) if len(names) == 1 else repr(list(names))
+    column = names[0] if len(names) == 1 else list(names)
     example = "for example " if person is None else ""
-    return (
-        f"name the column that holds the ids, {example}id_column={column}, or make it the index of a "
-        f"pandas frame, X.set_index({column})"
+    return Message.of(
+        f"name the column that holds the ids, {example}",
+        Argument("id_column", column),
+        Advice("index", f", or make it the index of a pandas frame, X.set_index({column!r})"),
     )

@@ -12,9 +12,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from primo.errors import InputError, LedgerError, PrimoError
+from primo._util.optional import optional
+from primo.errors import Advice, Argument, InputError, LedgerError, Message, PrimoError
 from primo.ledger.chain import Row
 from primo.ledger.store import PATIENCE, Writer
 
@@ -42,10 +44,12 @@ REVOKE ALL ON primo_entries, primo_people FROM PUBLIC;
 _LOCK = "SELECT pg_advisory_xact_lock('primo_entries'::regclass::oid::bigint)"
 
 #: What a failure means and what to do, by the class of the error in psycopg.errors.
-_REMEDIES = {
+_REMEDIES: dict[str, str | Message] = {
     "LockNotAvailable": "another process has been writing to it for too long; try again",
-    "InsufficientPrivilege": "this role may not do that; ask the steward for "
-    "grant_reader or grant_writer",
+    "InsufficientPrivilege": Message.of(
+        "this role may not do that; ask the steward for ",
+        Advice("grant_reader", "grant_reader or grant_writer"),
+    ),
     "ReadOnlySqlTransaction": "the server only reads (a standby?); connect to the primary",
     "DiskFull": "the server's disk is full; free some space and run it again",
     "UniqueViolation": "an entry of this number exists; run it again",
@@ -137,7 +141,9 @@ class PostgresStore:
         try:
             self._patiently(attempt, expected=(missing,))
         except missing:
-            raise InputError(f"role={role!r} does not exist; CREATE ROLE it first") from None
+            raise InputError(
+                Argument("role", role), " does not exist", remedy="CREATE ROLE it first"
+            ) from None
 
     def _patiently(
         self,
@@ -157,8 +163,13 @@ class PostgresStore:
                 raise
             except driver.errors.UndefinedTable:
                 raise InputError(
-                    f"there is no ledger at {self.where}, or this role may not see it; make one with "
-                    "create_ledger (primo ledger init), or ask the steward for grant_reader"
+                    f"there is no ledger at {self.where}, or this role may not see it",
+                    remedy=Message.of(
+                        "make one with ",
+                        Advice("create_ledger", "create_ledger (primo ledger init)"),
+                        ", or ask the steward for ",
+                        Advice("grant_reader", "grant_reader"),
+                    ),
                 ) from None
             except driver.Error as error:
                 if not _may_pass(error) or time.monotonic() + pause > until:
@@ -181,7 +192,7 @@ class PostgresStore:
     def _explain(self, error: psycopg.Error) -> PrimoError:
         name = type(error).__name__
         if name in _REMEDIES:
-            return LedgerError(f"{self.where} cannot be used: {_REMEDIES[name]}")
+            return LedgerError(f"{self.where} cannot be used: ", _REMEDIES[name])
         first = (str(error).splitlines() or [name])[0]
         return LedgerError(
             f"{self.where} cannot be used ({first}). See that the server is up, then run it again with "
@@ -231,12 +242,7 @@ def _may_pass(error: psycopg.Error) -> bool:
 
 
 def _driver() -> Any:
-    try:
-        import psycopg
-        import psycopg.conninfo
-        import psycopg.sql
-    except ImportError:
-        raise InputError(
-            "a ledger in PostgreSQL needs psycopg; install it with: pip install 'primo-dp[postgres]'"
-        ) from None
-    return psycopg
+    needed = partial(optional, extra="postgres", purpose="a ledger in PostgreSQL")
+    for module in ("psycopg.conninfo", "psycopg.sql"):
+        needed(module)
+    return needed("psycopg")

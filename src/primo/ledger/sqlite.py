@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from primo._util.ownership import create_ours, why_not_ours
-from primo.errors import InputError, LedgerError, PrimoError, PrivacyError
+from primo.errors import Advice, InputError, LedgerError, Message, PrimoError, PrivacyError
 from primo.ledger.chain import Row
 from primo.ledger.store import PATIENCE, Writer
 
@@ -161,7 +161,10 @@ class SqliteStore:
         """
         if not (self.path.is_file() or self.path.is_symlink()):
             raise InputError(
-                f"there is no ledger at {self.where!r}; make one with create_ledger (primo ledger init)"
+                f"there is no ledger at {self.where!r}",
+                remedy=Message.of(
+                    "make one with ", Advice("create_ledger", "create_ledger (primo ledger init)")
+                ),
             )
         self._check_folder()
         for ending in ("", "-journal", "-wal", "-shm"):

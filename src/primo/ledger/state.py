@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from primo.errors import InputError, LedgerError
+from primo.errors import Advice, Argument, InputError, LedgerError, Message
 from primo.ledger.chain import Fields, Row, check_seals, read_chain
 from primo.ledger.entries import Charge, DataSet, Entry, Spent
 from primo.ledger.key import Key
@@ -58,7 +58,9 @@ class State:
             if dataset.label == label:
                 return dataset.number
         known = ", ".join(repr(d.label) for d in self.datasets.values()) or "none yet"
-        raise InputError(f"dataset={label!r} is not in the ledger; known: {known}")
+        raise InputError(
+            Argument("dataset", label), " is not in the ledger", remedy=f"known: {known}"
+        )
 
     def spent(self, number: int) -> Spent:
         """Return what was spent on the people of a data set."""
@@ -156,8 +158,12 @@ def read_state(rows: Iterable[Row], key: Key | None, *, where: str) -> State:
         if first["format"] != FORMAT:
             raise LedgerError(
                 f"{where} has format {first['format']!r} and this primo writes format {FORMAT}; use "
-                "the primo that made it. To go on with this one, make a new ledger with create_ledger "
-                "(primo ledger init) and enter there what was spent (primo ledger note)"
+                "the primo that made it",
+                remedy=Message.of(
+                    "To go on with this one, make a new ledger with ",
+                    Advice("create_ledger", "create_ledger (primo ledger init)"),
+                    " and enter there what was spent (primo ledger note)",
+                ),
             )
         if key is not None and key.check != first["key_check"]:
             raise LedgerError(

@@ -11,7 +11,7 @@ lower = 18
 upper = 90
 
 [outcomes]
-centre = 0            # instead of a range: centre, scale and a norm
+centre = 0            # instead of a range: centre (or center), scale and a norm
 scale = 1
 norm = 6
 ```
@@ -65,6 +65,7 @@ def read_bounds_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     for block, spec in table.items():
         if not isinstance(spec, dict):
             raise InputError(f"{path}: {block} must be a section, [{block}]")
+        _respell(spec, f"{path}, [{block}]")
         _only(spec, (*_KEYS, "norm", "columns"), f"{path}, [{block}]")
         columns = spec.get("columns", {})
         if not isinstance(columns, dict):
@@ -73,6 +74,7 @@ def read_bounds_file(path: str | os.PathLike[str]) -> dict[str, Any]:
             where = f"{path}, [{block}.columns.{name}]"
             if not isinstance(column, dict):
                 raise InputError(f"{where} must be a section with lower and upper")
+            _respell(column, where)
             _only(column, _KEYS, where)
     return table
 
@@ -164,6 +166,14 @@ def _limit(spec: Mapping[str, Any], where: str) -> Limit:
     raise BoundsError(
         f"{where} needs lower and upper, or centre and scale; it has {', '.join(given) or 'neither'}"
     )
+
+
+def _respell(section: dict[str, Any], where: str) -> None:
+    """Write `center` as `centre`."""
+    if "center" in section:
+        if "centre" in section:
+            raise InputError(f"{where}: centre and center are the same; give one of them")
+        section["centre"] = section.pop("center")
 
 
 def _only(table: Mapping[str, Any], allowed: Sequence[str], where: str) -> None:

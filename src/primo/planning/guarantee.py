@@ -97,7 +97,13 @@ def _check_words(plan: Plan) -> None:
             )
         )
     except InputError as error:
-        raise PrivacyError(f"the plan is not one that primo makes: {error}") from None
+        raise PrivacyError(
+            "the plan is not one that primo makes: ",
+            error.message,
+            argument=error.argument,
+            value=error.value,
+            remedy=error.remedy,
+        ) from None
 
 
 def _check_origin(plan: Plan) -> None:

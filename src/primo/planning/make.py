@@ -6,7 +6,7 @@ import math
 import warnings
 from typing import Any
 
-from primo.errors import BoundsError, InputError, WeakGuaranteeWarning
+from primo.errors import Argument, BoundsError, InputError, Message, WeakGuaranteeWarning
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.settings import Settings, associations_for, check_choices, spelled_missing
 from primo.privacy.bounds import Bounds, as_bounds, missing_bounds
@@ -51,7 +51,8 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     rows = settings.covariance_rows
     if rows is not None and not (is_whole(rows) and 1 <= rows <= n):
         raise InputError(
-            f"covariance_rows={rows!r} must be a whole number between 1 and the {n} rows"
+            Argument("covariance_rows", rows),
+            f" must be a whole number between 1 and the {n} rows",
         )
     features = _public(settings.feature_bounds, "features", private=protection.features_private)
     outcomes = _public(settings.outcome_bounds, "outcomes", private=protection.outcomes_private)
@@ -114,8 +115,12 @@ def _auto_norms(settings: Settings, *, features: Bounds, outcomes: Bounds) -> tu
     found = tuple(block for block, limits in bounds.items() if limits.auto_norm)
     if found and (settings.calibration != "exact" or settings.covariance_rows is not None):
         raise BoundsError(
-            f'the {found[0]} have norm="auto", which goes with calibration="exact" and a covariance of '
-            "all rows; state the norm, or leave covariance_rows and calibration out"
+            f"the {found[0]} have ",
+            Argument("bounds.norm", "auto"),
+            ", which goes with ",
+            Argument("calibration", "exact"),
+            " and a covariance of all rows",
+            remedy=Message.of("state the norm, or leave ", Argument("covariance_rows"), " out"),
         )
     return found
 
@@ -137,21 +142,26 @@ def _check_fallback(plan: Plan, *, features: Bounds, outcomes: Bounds) -> None:
     for block, bounds in (("features", features), ("outcomes", outcomes)):
         if block in plan.declined and not bounds.has_fallback:
             raise BoundsError(
-                f'the {block} have norm="auto" and no range, but {plan.n} rows are too few to find a '
-                f"norm with epsilon={plan.budget.epsilon:g}. State a norm or a range from public "
-                "knowledge, or spend more"
+                f"the {block} have ",
+                Argument("bounds.norm", "auto"),
+                f" and no range, but {plan.n} rows are too few to find a norm with ",
+                Argument("epsilon", plan.budget.epsilon),
+                remedy="State a norm or a range from public knowledge, or spend more",
             )
 
 
 def _check_counts(budget: Budget, *, n: int, d: int, l: int) -> None:
     for name, value in (("n", n), ("d", d), ("l", l)):
         if not is_whole(value) or value < 1:
-            raise InputError(f"{name}={value!r} must be a whole number, at least 1")
+            raise InputError(Argument(name, value), " must be a whole number, at least 1")
     if budget.delta > 1 / n and n > 1:
         warnings.warn(
-            f"delta={budget.delta:g} is above 1/n={1 / n:.3g}: a mechanism that publishes one person's "
-            "row in the clear could satisfy it. Choose delta below 1/n, for example 1/n**2",
-            WeakGuaranteeWarning,
+            WeakGuaranteeWarning(
+                Argument("delta", budget.delta),
+                f" is above 1/n = {1 / n:.3g}: a mechanism that publishes one person's row in the clear "
+                "could satisfy it",
+                remedy="Choose delta below 1/n, for example 1/n**2",
+            ),
             stacklevel=4,
         )
 
@@ -163,11 +173,13 @@ def _origin(settings: Settings, protection: Protection, *, n: int, d: int) -> Co
     if protection.features_private or d + bool(settings.fit_intercept) <= n:
         return CovarianceOrigin.ROWS
     if n < 2:
-        raise InputError(f"n={n}: a single row of public features leaves nothing to fit")
+        raise InputError("a single row of public features leaves nothing to fit")
     if settings.association not in associations_for(protection, row_space=True):
         raise InputError(
-            f'association="projection" is for d ≤ n; with d={d} features and n={n} rows the row '
-            'space already drops the noise outside: use association="gauss"'
+            Argument("association", "projection"),
+            " is for no more features than rows; with "
+            f"{d} features and {n} rows the row space already drops the noise outside",
+            remedy=Message.of("use ", Argument("association", "gauss")),
         )
     return CovarianceOrigin.ROW_SPACE
 
@@ -183,12 +195,14 @@ def extension_plan(
     budget = Budget(epsilon=epsilon, delta=delta)
     if earlier.calibration != "exact":
         raise InputError(
-            f'a release with calibration="{earlier.calibration}" is for reproducing figures and '
-            'is not extended; make it with calibration="exact"'
+            "a release with ",
+            Argument("calibration", earlier.calibration),
+            " is for reproducing figures and is not extended",
+            remedy=Message.of("make it with ", Argument("calibration", "exact")),
         )
     outcomes = _public(outcome_bounds, "outcomes", private=earlier.protection.outcomes_private)
     if l < 1:
-        raise InputError(f"l={l} must be at least 1")
+        raise InputError(Argument("l", l), " must be at least 1")
     full = _full("auto", l)
     auto_norms = ("outcomes",) if outcomes.auto_norm else ()
     margin = margin_of(earlier.width, l, full, histograms=len(auto_norms))

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.privacy.accounting import Cost
 from primo.privacy.bounds import Clip
 from primo.privacy.budget import Budget
@@ -32,12 +32,28 @@ MOST_ROWS_PER_PERSON = 10**6
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The public contract of one release; `planner.make_plan` builds it.
+    """The public contract of one release; `planning.make.make_plan` builds it.
 
     Guarantee: moments of rows clipped and rounded as `rows.quantise` does, plus discrete
     Gaussian noise of the variances of `grid` on every private block, are `mu`-GDP and satisfy
     (`epsilon`, `budget.delta`) for `protection` under replace-one. `epsilon` is at most the budget's,
     except in paper mode, where the budget is only what the paper claims.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> plan = model.fit(X, Y).release_.plan
+    >>> plan.n, plan.d, plan.l, str(plan.protection)
+    (500, 2, 3, 'both')
+    >>> plan.epsilon <= 5
+    True
     """
 
     n: int
@@ -67,7 +83,9 @@ class Plan:
     def __post_init__(self) -> None:
         """Refuse more rows of a person than anybody owns, which floats could not multiply by."""
         if self.rows_per_person > MOST_ROWS_PER_PERSON:
-            raise InputError(f"rows_per_person must be at most {MOST_ROWS_PER_PERSON}")
+            raise InputError(
+                Argument("rows_per_person"), f" must be at most {MOST_ROWS_PER_PERSON}"
+            )
 
     @property
     def counted(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Advice, Argument, InputError, PrimoWarning
 from primo.planning.plan import Plan
 
 __all__ = ["reference_covariance"]
@@ -18,36 +18,57 @@ def reference_covariance(covariance: Any, mean: Any, plan: Plan) -> NDArray[np.f
     """Turn a panel's covariance and mean into sums over the plan's rows, in scaled units."""
     if covariance is None:
         if mean is not None:
-            raise InputError("public_mean belongs to public_covariance; give both or neither")
+            raise InputError(
+                Argument("public_mean"),
+                " belongs to ",
+                Argument("public_covariance"),
+                remedy="give both or neither",
+            )
         return None
     if mean is None:
         raise InputError(
-            "public_covariance needs public_mean, the means of the same panel: "
-            "public_covariance=numpy.cov(panel.T), public_mean=panel.mean(axis=0)"
+            Argument("public_covariance"),
+            " needs ",
+            Argument("public_mean"),
+            ", the means of the same panel",
+            remedy=Advice(
+                "panel_moments",
+                "public_covariance=numpy.cov(panel.T), public_mean=panel.mean(axis=0)",
+            ),
         )
     d, scale = plan.d, plan.features.scale
     matrix, centre = (_public_numbers(value) for value in (covariance, mean))
     if matrix is None or matrix.shape != (d, d) or centre is None or centre.shape != (d,):
         raise InputError(
-            f"{d} features need a public_covariance of finite numbers of shape ({d}, {d}) and a "
-            f"public_mean of shape ({d},)"
+            f"{d} features need a ",
+            Argument("public_covariance"),
+            f" of finite numbers of shape ({d}, {d}) and a ",
+            Argument("public_mean"),
+            f" of shape ({d},)",
         )
     largest = float(np.abs(matrix).max(initial=0.0))
     if np.abs(matrix - matrix.T).max() > 1e-8 * largest:
-        raise InputError("public_covariance must be symmetric")
+        raise InputError(Argument("public_covariance"), " must be symmetric")
     if np.linalg.eigvalsh(matrix)[0] < -1e-8 * largest:
-        raise InputError("public_covariance has a negative eigenvalue, so it is no covariance")
+        raise InputError(
+            Argument("public_covariance"), " has a negative eigenvalue, so it is no covariance"
+        )
     wide = np.flatnonzero(np.diagonal(matrix) > scale**2 * (1 + 1e-6))
     if plan.features.box and len(wide):
         i = int(wide[0])
         raise InputError(
-            f"public_covariance gives feature {i} a variance of {matrix[i, i]:g}, more than its range "
-            f"allows ({scale[i] ** 2:g}); is it a correlation (LD) matrix, or in other units?"
+            Argument("public_covariance"),
+            f" gives feature {i} a variance of {matrix[i, i]:g}, more than its range "
+            f"allows ({scale[i] ** 2:g}); is it a correlation (LD) matrix, or in other units?",
         )
     if np.allclose(np.diagonal(matrix), 1.0):
         warnings.warn(
-            "public_covariance has ones on its diagonal. A correlation (LD) matrix only serves if the "
-            "features were standardised in the same way; otherwise give the covariance",
+            PrimoWarning(
+                Argument("public_covariance"),
+                " has ones on its diagonal. A correlation (LD) matrix only serves if the "
+                "features were standardised in the same way",
+                remedy="otherwise give the covariance",
+            ),
             stacklevel=4,
         )
     offset = (centre - plan.features.centre) / scale

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.privacy.budget import is_number
 from primo.privacy.norm_search import DEFAULT_SHARE
 from primo.privacy.protection import Protection
@@ -96,13 +96,21 @@ def check_association(association: str, protection: Protection, *, auto: bool = 
     choices = (*ASSOCIATIONS, "auto") if auto else ASSOCIATIONS
     if association not in choices:
         raise InputError(
-            f"association={association!r} is unknown; choose one of {', '.join(choices)}"
+            Argument("association", association),
+            " is unknown",
+            remedy=f"choose one of {', '.join(choices)}",
         )
     if association != "auto" and association not in associations_for(protection):
         raise InputError(
-            'association="projection" needs a public block to project onto: under protection="both" '
-            'the set of possible associations is itself private. Use association="gauss", or a '
-            'protection that leaves the features ("outcomes") or the outcomes ("features") public'
+            Argument("association", "projection"),
+            " needs a public block to project onto: under ",
+            Argument("protection", "both"),
+            " the set of possible associations is itself private",
+            remedy=Message.of(
+                "Use ",
+                Argument("association", "gauss"),
+                ", or protect one of the two only, features or outcomes",
+            ),
         )
 
 
@@ -116,30 +124,51 @@ def check_choices(settings: Settings) -> None:
         ("calibration", calibration, ("exact", "paper", "paper-alg3")),
     ):
         if value not in choices:
-            raise InputError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}")
+            raise InputError(
+                Argument(name, value), " is unknown", remedy=f"choose one of {', '.join(choices)}"
+            )
     split = settings.split
     if split is not None and not (is_number(split) and 0.001 <= split <= 2):
         raise InputError(
-            f"split={split!r} must lie between 0.001 and 2: at 2 the covariance already costs "
-            "nothing, above it the association would only get noisier"
+            Argument("split", split),
+            " must lie between 0.001 and 2: at 2 the covariance already costs nothing, above it the "
+            "association would only get noisier",
         )
     if not (is_number(settings.norm_share) and 0.001 <= settings.norm_share <= 0.5):
         raise InputError(
-            f"norm_share={settings.norm_share!r} must lie between 0.001 and 0.5: the share of the "
-            "budget (of mu squared) that finds norms"
+            Argument("norm_share", settings.norm_share),
+            " must lie between 0.001 and 0.5: the share of the budget (of mu squared) that finds norms",
         )
     check_association(settings.association, protection)
     if rows is not None and protection is not Protection.BOTH:
-        raise InputError(f'covariance_rows={rows!r} belongs to protection="both"; leave it out')
+        raise InputError(
+            Argument("covariance_rows", rows),
+            " belongs to ",
+            Argument("protection", "both"),
+            remedy="leave it out",
+        )
     public = settings.public_covariance is not None
     if public and not protection.features_private:
         raise InputError(
-            f"the features are public under protection={str(protection)!r}, so their own covariance is "
-            "used; leave public_covariance out"
+            "the features are public under ",
+            Argument("protection", str(protection)),
+            ", so their own covariance is used",
+            argument="public_covariance",
+            remedy=Message.of("leave ", Argument("public_covariance"), " out"),
         )
     if rows is not None and public:
         raise InputError("a covariance from a reference panel is not sampled from the rows")
     if public and calibration != "exact":
-        raise InputError('the paper has no public covariance; use calibration="exact"')
+        raise InputError(
+            "the paper has no public covariance",
+            argument="calibration",
+            value=calibration,
+            remedy=Message.of("use ", Argument("calibration", "exact")),
+        )
     if calibration == "paper-alg3" and protection is not Protection.FEATURES:
-        raise InputError('calibration="paper-alg3" is printed for protection="features" only')
+        raise InputError(
+            Argument("calibration", "paper-alg3"),
+            " is printed for ",
+            Argument("protection", "features"),
+            " only",
+        )

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.privacy.budget import Budget, is_number
 from primo.privacy.calibration import delta_of, epsilon_with_margin, mu_of
 
@@ -70,10 +70,12 @@ class Cost:
             if value is None:
                 continue
             if not is_number(value) or not math.isfinite(value) or value < 0:
-                raise InputError(f"{name}={value!r} of a cost must be a finite number, at least 0")
+                raise InputError(
+                    Argument(name, value), " of a cost must be a finite number, at least 0"
+                )
             object.__setattr__(self, name, float(value))
         if self.delta is not None and self.delta >= 1:
-            raise InputError(f"delta={self.delta!r} of a cost must be below 1")
+            raise InputError(Argument("delta", self.delta), " of a cost must be below 1")
         if self.mu is None and self.margin:
             raise InputError("a margin belongs to mu; add it to the epsilon of a pair")
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from primo.errors import BoundsError, InputError
+from primo.errors import Advice, Argument, BoundsError, InputError, Message
 
 __all__ = ["AUTO", "Bounds", "Clip", "as_bounds"]
 
@@ -66,7 +66,7 @@ class Clip:
         return not self.centre.any() and bool((self.scale == 1.0).all())
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, init=False)
 class Bounds:
     """Public limits for the rows of one block (features or outcomes).
 
@@ -81,13 +81,27 @@ class Bounds:
         moved to its end. The range also centres and scales: scaled units are
         (value - middle) / half-width, so columns in different units share the budget fairly.
     centre, scale
-        Public centre and scale of each column instead of a range; they need a `norm`.
+        Public centre and scale of each column instead of a range; they need a `norm`. `center` is
+        another spelling.
 
     Notes
     -----
     Guarantee: privacy holds for whatever is chosen here, right or wrong, as long as it was chosen
     without looking at private rows. A bound that is too small biases, one that is too large adds
     noise in proportion.
+
+    Examples
+    --------
+    A range for each of two columns, a norm for whole rows, and public means and standard deviations:
+
+    >>> import primo
+    >>> ages_and_doses = primo.Bounds(lower=[18, 0], upper=[90, 2])
+    >>> lengths = primo.Bounds(norm=5.0)
+    >>> standardised = primo.Bounds(centre=[170, 70], scale=[10, 15], norm=2.5)
+    >>> primo.Bounds(lower=2, upper=0)
+    Traceback (most recent call last):
+        ...
+    primo.errors.BoundsError: lower=2 is not below upper=0
     """
 
     norm: float | str | None = None
@@ -97,33 +111,78 @@ class Bounds:
     scale: ArrayLike | None = None
     from_data: bool = field(default=False, repr=False)  # set by `from_public` only
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        norm: float | str | None = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        centre: ArrayLike | None = None,
+        scale: ArrayLike | None = None,
+        from_data: bool = False,
+        center: ArrayLike | None = None,
+    ) -> None:
+        if centre is not None and center is not None:
+            raise BoundsError("centre and center are the same; give one of them")
+        given = {
+            "norm": norm,
+            "lower": lower,
+            "upper": upper,
+            "centre": center if centre is None else centre,
+            "scale": scale,
+            "from_data": from_data,
+        }
+        for name, value in given.items():
+            object.__setattr__(self, name, value)  # the value is frozen from here on
+        self._check()
+
+    @property
+    def center(self) -> ArrayLike | None:
+        """Another spelling of `centre`."""
+        return self.centre
+
+    def _check(self) -> None:
         """Refuse contradictory or meaningless bounds before any data is near."""
         if (self.lower is None) != (self.upper is None):
-            raise BoundsError("a range needs both ends: give lower= and upper=")
+            raise BoundsError(
+                "a range needs both ends: give ",
+                Argument("bounds.lower"),
+                " and ",
+                Argument("bounds.upper"),
+            )
         if self.lower is not None and not (self.centre is None and self.scale is None):
             raise BoundsError("give either a range (lower, upper) or centre and scale, not both")
         if self.norm is None and self.lower is None:
             raise BoundsError("bounds need a row norm, a range (lower, upper), or both")
         if isinstance(self.norm, str) and self.norm != AUTO:
-            raise BoundsError(f'norm={self.norm!r} must be a positive number or "auto"')
+            raise BoundsError(
+                Argument("bounds.norm", self.norm), ' must be a positive number or "auto"'
+            )
         if self.norm is not None and not self.auto_norm:
             norm = _numbers("norm", self.norm)
             if norm.ndim != 0 or not float(norm) > 0:
-                raise BoundsError(f"norm={self.norm!r} must be one positive number")
+                raise BoundsError(
+                    Argument("bounds.norm", self.norm), " must be one positive number"
+                )
         if self.lower is not None and self.upper is not None:
             lower, upper = _numbers("lower", self.lower), _numbers("upper", self.upper)
             if lower.ndim and upper.ndim and lower.shape != upper.shape:
                 raise BoundsError(
-                    f"lower has {len(lower)} values and upper {len(upper)}: one per column each"
+                    Argument("bounds.lower"),
+                    f" has {len(lower)} values and ",
+                    Argument("bounds.upper"),
+                    f" {len(upper)}",
+                    remedy="give one per column each",
                 )
             bad = np.flatnonzero(np.ravel(upper <= lower))
             if len(bad):
                 where = int(bad[0])
                 pair = np.broadcast_arrays(np.atleast_1d(lower), np.atleast_1d(upper))
                 raise BoundsError(
-                    f"lower={pair[0][where]:g} is not below upper={pair[1][where]:g}"
-                    + (f" (column {where})" if len(pair[0]) > 1 else "")
+                    Argument("bounds.lower", float(pair[0][where])),
+                    " is not below ",
+                    Argument("bounds.upper", float(pair[1][where])),
+                    f" (column {where})" if len(pair[0]) > 1 else "",
                 )
         if self.centre is not None:
             _numbers("centre", self.centre)
@@ -168,8 +227,10 @@ class Bounds:
         scale = np.where(scale > 1e-12 * np.maximum(1.0, np.abs(centre)), scale, 1.0)
         if not (np.isfinite(centre).all() and np.isfinite(scale).all()):
             raise InputError(
-                "the public block contains NaN, infinite or enormous values; clean it, "
-                'or give its bounds and missing="centre"'
+                "the public block contains NaN, infinite or enormous values",
+                remedy=Message.of(
+                    "clean it, or give its bounds and ", Argument("missing", "centre")
+                ),
             )
         longest = max(float((((part - centre) / scale) ** 2).sum(axis=1).max()) for part in walk())
         norm = max(np.sqrt(longest) * (1 + 1e-12), 1e-9)
@@ -207,7 +268,9 @@ class Bounds:
         if f.ndim != 1 or not len(f) or not ((f >= 0) & (f <= 1)).all():
             raise BoundsError("frequencies must be numbers between 0 and 1, one per variant")
         if copies not in (1, 2):
-            raise BoundsError(f"copies={copies!r} must be 2 (genotypes) or 1 (haplotypes)")
+            raise BoundsError(
+                Argument("copies", copies), " must be 2 (genotypes) or 1 (haplotypes)"
+            )
         kept = np.clip(f, _RAREST, 1 - _RAREST)
         spread = kept * (1 - kept)
         if norm is None:
@@ -258,7 +321,9 @@ class Bounds:
         try:
             return Clip(centre=centre, scale=scale, norm=norm, box=box)
         except BoundsError as error:
-            raise BoundsError(f"bounds of the {block}: {error}") from None
+            raise BoundsError(
+                f"bounds of the {block}: ", error.message, remedy=error.remedy
+            ) from None
 
 
 def as_bounds(value: Any, block: str) -> Bounds:
@@ -272,27 +337,41 @@ def as_bounds(value: Any, block: str) -> Bounds:
             value, bool
         ):
             return Bounds(norm=float(value))
-    except (BoundsError, OverflowError) as error:
-        raise BoundsError(f"{block}_bounds: {error}") from None
+    except BoundsError as error:
+        raise BoundsError(
+            Argument(f"{block}_bounds"), ": ", error.message, remedy=error.remedy
+        ) from None
+    except OverflowError as error:
+        raise BoundsError(Argument(f"{block}_bounds"), f": {error}") from None
     raise BoundsError(
-        f"{block}_bounds={value!r} is not understood; give a number (row norm), a pair (lower, upper), "
-        "per column a pair of lists ([0, 0, ...], [2, 2, ...]), or primo.Bounds(...)"
+        Argument(f"{block}_bounds", value),
+        " is not understood",
+        remedy="give a number (row norm), a pair (lower, upper), "
+        "per column a pair of lists ([0, 0, ...], [2, 2, ...]), or primo.Bounds(...)",
     )
 
 
 def missing_bounds(block: str) -> BoundsError:
     """Return the error for a private block without bounds; it teaches how to choose them."""
+    name = f"{block[:-1]}_bounds"
+    advice = (
+        f"Choose {name} from public knowledge:\n"
+        f"  {name}=(lower, upper)   the range of each column: questionnaire scales, "
+        "laboratory limits, 0..2 for genotypes, 0..1 for haplotypes\n"
+        f"  {name}=3.5              a row norm, if the columns are already centred "
+        "and in comparable units\n"
+        f"  {name}=primo.Bounds(norm=..., centre=..., scale=...)   from a public "
+        "reference panel or an earlier publication\n"
+    )
     return BoundsError(
         f"the {block} are private and have no bounds, and primo will not read bounds off private "
-        f"data: that would leak. Choose {block[:-1]}_bounds from public knowledge:\n"
-        f"  {block[:-1]}_bounds=(lower, upper)   the range of each column: questionnaire scales, "
-        "laboratory limits, 0..2 for genotypes, 0..1 for haplotypes\n"
-        f"  {block[:-1]}_bounds=3.5              a row norm, if the columns are already centred "
-        "and in comparable units\n"
-        f"  {block[:-1]}_bounds=primo.Bounds(norm=..., centre=..., scale=...)   from a public "
-        "reference panel or an earlier publication\n"
-        "Tight is better: noise grows in proportion to the bound, and the few rows beyond it are "
-        "only shortened"
+        "data: that would leak",
+        argument=name,
+        remedy=Message.of(
+            Advice("missing_bounds", advice, about=block),
+            "Tight is better: noise grows in proportion to the bound, and the few rows beyond it are "
+            "only shortened",
+        ),
     )
 
 
@@ -300,9 +379,13 @@ def _numbers(name: str, value: ArrayLike) -> Vector:
     try:
         numbers = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise BoundsError(f"{name}={value!r} is not a number or a list of numbers") from None
+        raise BoundsError(
+            Argument(f"bounds.{name}", value), " is not a number or a list of numbers"
+        ) from None
     if numbers.ndim > 1 or not np.isfinite(numbers).all():
-        raise BoundsError(f"{name}={value!r} must be finite: one number, or one per column")
+        raise BoundsError(
+            Argument(f"bounds.{name}", value), " must be finite: one number, or one per column"
+        )
     return numbers
 
 
@@ -310,7 +393,8 @@ def _per_column(value: ArrayLike, width: int, block: str, name: str) -> Vector:
     numbers = _numbers(name, value)
     if numbers.ndim == 1 and len(numbers) != width:
         raise BoundsError(
-            f"{name} has {len(numbers)} values but there are {width} {block}; give one number for "
-            "all or one per column"
+            Argument(f"bounds.{name}"),
+            f" has {len(numbers)} values but there are {width} {block}",
+            remedy="give one number for all or one per column",
         )
     return np.ascontiguousarray(np.broadcast_to(numbers, (width,)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 
 __all__ = ["SMALLEST_DELTA", "Budget"]
 
@@ -34,7 +34,14 @@ def is_whole(value: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """An (epsilon, delta) pair, checked once so that nobody has to check it again."""
+    """An (epsilon, delta) pair, checked once so that nobody has to check it again.
+
+    Examples
+    --------
+    >>> import primo
+    >>> primo.Budget(epsilon=5, delta=1e-6)
+    Budget(epsilon=5.0, delta=1e-06)
+    """
 
     epsilon: float
     delta: float
@@ -43,20 +50,24 @@ class Budget:
         """Refuse what is not a number or not a privacy guarantee."""
         for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
             if not is_number(value):
-                raise InputError(f"{name}={value!r} is not a finite number (write 5, not '5')")
+                raise InputError(
+                    Argument(name, value), " is not a finite number (write 5, not '5')"
+                )
         # NaN and infinity are outside every range.
         if not _SMALLEST_EPSILON <= self.epsilon <= _LARGEST_EPSILON:
             raise InputError(
-                f"epsilon={self.epsilon!r} must lie between {_SMALLEST_EPSILON} and "
+                Argument("epsilon", self.epsilon),
+                f" must lie between {_SMALLEST_EPSILON} and "
                 f"{_LARGEST_EPSILON:g}: below, every answer is noise; above, there is no "
-                "protection worth the name. Values from 0.5 to 10 are usual"
+                "protection worth the name. Values from 0.5 to 10 are usual",
             )
         # Plain floats: the arithmetic behind knows no other kind of number.
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
         if not SMALLEST_DELTA <= self.delta < 1.0:
             raise InputError(
-                f"delta={self.delta!r} must lie between {SMALLEST_DELTA:g} and 1. It is the "
+                Argument("delta", self.delta),
+                f" must lie between {SMALLEST_DELTA:g} and 1. It is the "
                 "probability with which the epsilon may fail: choose it below 1/n, for example "
-                f"1/n**2. Below {SMALLEST_DELTA:g} it promises more than a random generator can give"
+                f"1/n**2. Below {SMALLEST_DELTA:g} it promises more than a random generator can give",
             )

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import mpmath
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.privacy.budget import Budget
 
 __all__ = [
@@ -64,8 +64,9 @@ def mu_of(budget: Budget, *, margin: float = 0.0) -> float:
     delta = ctx.mpf(budget.delta) * ctx.exp(-2 * ctx.mpf(margin))
     if epsilon <= 0:
         raise InputError(
-            f"epsilon={budget.epsilon!r} is too small for a release of this many numbers; "
-            "raise epsilon or release fewer outcomes"
+            Argument("epsilon", budget.epsilon),
+            " is too small for a release of this many numbers; "
+            "raise epsilon or release fewer outcomes",
         )
     # Bisection on floats: delta is increasing in mu, so `low` always keeps the guarantee and the
     # result is exactly the largest float that does.
@@ -124,9 +125,10 @@ def split_ratio(l: int) -> float:
     """Choose k = q/p, the association's share against the covariance's, from public numbers.
 
     The noise that matters for outcome j is σ₂² + σ₁²·‖w_j‖²/2 (mathematics.md section 6). At fixed
-    mu, σ₂² ∝ 2/k + 2 + k/2 and σ₁² ∝ 2 + 2k + k²/2, so their sum with weight r on the second is least
-    at k = 4/(1 + √(1 + 8r)). A signal that is spread evenly would give r of the order d/l; real
-    estimators shrink hardest exactly where the covariance is uncertain, and r = 1/√l served the data
-    sets of benchmarks/accuracy.py better. Many outcomes drive k to 2, where the covariance is free.
+    mu, σ₂² ∝ 2/k + 2 + k/2 and σ₁² ∝ 2 + 2k + k²/2, so σ₂² + σ₁²·r/2 is least at
+    k = 4/(1 + √(1 + 8r)) (mathematics.md section 3). A signal that is spread evenly would give r of the
+    order d/l; real estimators shrink hardest exactly where the covariance is uncertain, and r = 1/√l
+    served the data sets of benchmarks/accuracy.py better. Many outcomes drive k to 2, where the
+    covariance is free.
     """
     return 4 / (1 + math.sqrt(1 + 8 / math.sqrt(l)))

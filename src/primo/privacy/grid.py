@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.privacy.sensitivity import joint_distance
 
 __all__ = ["SMALLEST_VARIANCE_BITS", "Grid", "joint_grid", "make_grid"]
@@ -33,7 +33,7 @@ class Grid:
     """Integer radii of quantised rows and noise variances, all in grid units.
 
     Variances are powers of two and are given by their exponents. A symmetric block's variance belongs
-    to its diagonal; off the diagonal it is one bit less (the svec convention of section 2).
+    to its diagonal; off the diagonal it is one bit less (svec, mathematics.md section 2).
     """
 
     feature_radius_squared: int  # bound on ‖x‖² of a quantised row, constant included
@@ -142,5 +142,8 @@ def _squared_bits(n: int) -> int:
 def _too_large(n: int) -> InputError:
     return InputError(
         f"a release of {n} rows at this budget does not fit the 64-bit integers that primo counts "
-        "with; use fewer rows, or another epsilon or number of covariance_rows"
+        "with",
+        remedy=Message.of(
+            "use fewer rows, or another epsilon or number of ", Argument("covariance_rows")
+        ),
     )

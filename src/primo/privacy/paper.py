@@ -22,7 +22,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.privacy.budget import Budget
 from primo.privacy.calibration import epsilon_of
 from primo.privacy.protection import Protection
@@ -97,13 +97,19 @@ def paper_scales(
         algorithm = PaperAlgorithm(algorithm)
     except ValueError:
         choices = ", ".join(repr(str(member)) for member in PaperAlgorithm)
-        raise InputError(f"algorithm={algorithm!r} is unknown; choose one of {choices}") from None
+        raise InputError(
+            Argument("algorithm", algorithm), " is unknown", remedy=f"choose one of {choices}"
+        ) from None
     sub_sampled = algorithm is PaperAlgorithm.SUB_SAMP_REUSE_COV
     if sub_sampled != (sampled is not None):
-        raise InputError(f"sampled={sampled!r}: it belongs to SubSampReuseCov, and only to it")
+        raise InputError(
+            Argument("sampled", sampled), ": it belongs to SubSampReuseCov, and only to it"
+        )
     drawn = rows if sampled is None else sampled
     if not 1 <= drawn <= rows:
-        raise InputError(f"sampled={sampled!r} must lie between 1 and the number of rows, {rows}")
+        raise InputError(
+            Argument("sampled", sampled), f" must lie between 1 and the number of rows, {rows}"
+        )
     covariance, covariance_source = _covariance(algorithm, budget, drawn / rows)
     # Everywhere GaussMech(ε/2, δ/2, Δ = √l·‖X‖·|Y|/n). The proof of Theorem 1 finds Δ = 2√l·‖X‖·|Y|,
     # writes c(ε, δ) for c(ε/2, δ/2) and divides by ε once more.

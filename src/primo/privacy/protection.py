@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 
-__all__ = ["Protection"]
+__all__ = ["PROTECTION_SPELLINGS", "Protection"]
+
+#: What else a protection is called, in the literature and by habit.
+PROTECTION_SPELLINGS = {"full": "both", "feature": "features", "label": "outcomes"}
 
 
 class Protection(StrEnum):
     """Who may change between two neighbouring data sets (mathematics.md section 1).
 
     Neighbours differ by replacing one row, so the number of rows is public under all three.
+
+    Examples
+    --------
+    >>> import primo
+    >>> primo.Protection.parse("outcomes").features_private
+    False
+    >>> [str(protection) for protection in primo.Protection]
+    ['both', 'features', 'outcomes']
     """
 
     BOTH = "both"  # the paper's full DP: features and outcomes of a person are secret
@@ -21,12 +32,17 @@ class Protection(StrEnum):
 
     @classmethod
     def parse(cls, value: str) -> Protection:
-        """Return the protection called `value`, or an error that lists the choices."""
+        """Return the protection called `value`, or an error that lists the choices.
+
+        "full", "feature" and "label" are other spellings of "both", "features" and "outcomes".
+        """
         try:
-            return cls(value)
+            return cls(PROTECTION_SPELLINGS.get(value, value) if isinstance(value, str) else value)
         except ValueError:
             choices = ", ".join(repr(str(member)) for member in cls)
-            raise InputError(f"protection={value!r} is unknown; choose one of {choices}") from None
+            raise InputError(
+                Argument("protection", value), " is unknown", remedy=f"choose one of {choices}"
+            ) from None
 
     @property
     def features_private(self) -> bool:

@@ -31,7 +31,7 @@ rows, which may be orthogonal to it even where the row and its replacement are p
 
 δ_A is attained: if all other rows equal the new one, x′, with x ⟂ x′, the two laws are
 (1-γ)N(0, 1) + γN(√(2p), 1) and N(0, 1). `least_epsilon` uses such pairs for a bound from below.
-`accountant_epsilon` is a second opinion from dp_accounting; it is looser and not used to calibrate.
+The tests hold it against dp_accounting, which is looser.
 """
 
 from __future__ import annotations
@@ -39,20 +39,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.privacy.budget import Budget
 from primo.privacy.calibration import delta_of, mu_of
 from primo.privacy.sensitivity import joint_distance
 
 __all__ = [
     "SampledScales",
-    "accountant_epsilon",
     "calibrate",
     "least_epsilon",
     "true_delta",
@@ -93,11 +91,15 @@ class SampledScales:
         """Refuse scales that describe no release."""
         if not 1 <= self.sampled <= self.rows:
             raise InputError(
-                f"sampled={self.sampled} must lie between 1 and the number of rows, {self.rows}"
+                Argument("sampled", self.sampled),
+                f" must lie between 1 and the number of rows, {self.rows}",
             )
         for name in ("covariance", "association", "outcome"):
             if not getattr(self, name) > 0:
-                raise InputError(f"{name}={getattr(self, name)!r} must be a positive noise scale")
+                raise InputError(
+                    Argument(f"scales.{name}", getattr(self, name)),
+                    " must be a positive noise scale",
+                )
 
     @property
     def rate(self) -> float:
@@ -157,8 +159,8 @@ def calibrate(
         Outcomes; they only choose the split.
     split
         k = q/p in [0.001, 2]. By default the k of a fixed list (2, √2, 1, ...) with the least
-        1/q + r/(γ²p), r = 1/√l: the sum that `calibration.split_ratio` minimises, with the
-        covariance's noise multiplied by n/s. All of these are public numbers.
+        1/q + r/(γ²p), r = 1/√l: as for `calibration.split_ratio`, but with the covariance's noise
+        multiplied by n/s and twice the weight on it. All of these are public numbers.
     margin
         The `calibration.lattice_margin` of the mechanism, taken off the budget first.
 
@@ -173,8 +175,9 @@ def calibrate(
     """
     if split is not None and not _SMALLEST_SPLIT <= split <= _LARGEST_SPLIT:
         raise InputError(
-            f"split={split!r} must lie between {_SMALLEST_SPLIT} and {_LARGEST_SPLIT:g}: at 2 the "
-            "covariance already costs nothing"
+            Argument("split", split),
+            f" must lie between {_SMALLEST_SPLIT} and {_LARGEST_SPLIT:g}: at 2 the "
+            "covariance already costs nothing",
         )
     start = mu_of(budget, margin=margin)  # safe for every split: the joint bound is below it
     epsilon = budget.epsilon - 2 * margin
@@ -224,35 +227,6 @@ def least_epsilon(scales: SampledScales, delta: float) -> float:
         if at_least(best) > delta:
             best = _solve(at_least, delta, upwards=False)
     return best
-
-
-def accountant_epsilon(scales: SampledScales, delta: float) -> float:
-    """Return dp_accounting's epsilon: Rényi, Wang, Balle & Kasiviswanathan (2019), composed.
-
-    Its `noise_multiplier` under REPLACE_ONE is noise over *replace-one* sensitivity (theorem 27 starts
-    from the Rényi divergence α/2σ² of neighbours of equal size): √2·b_x² for the covariance and
-    √joint_distance(0, q, s) for the rest.
-    """
-    try:
-        dp_accounting = import_module("dp_accounting")
-        rdp = import_module("dp_accounting.rdp")
-    except ImportError as error:
-        raise InputError(
-            "the accountant needs dp_accounting; install it with: pip install dp-accounting"
-        ) from error
-    p, q, s = scales.squares
-    accountant = rdp.RdpAccountant(
-        neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE
-    )
-    if p > 0:
-        covariance = dp_accounting.GaussianDpEvent(1 / math.sqrt(2 * p))
-        accountant.compose(
-            dp_accounting.SampledWithoutReplacementDpEvent(scales.rows, scales.sampled, covariance)
-        )
-    rest = math.sqrt(joint_distance(0.0, q, s))
-    if rest > 0:
-        accountant.compose(dp_accounting.GaussianDpEvent(1 / rest))
-    return float(accountant.get_epsilon(delta))
 
 
 #: Candidates for k = q/p: 2, √2, 1, ... down to 2^-9.5.

@@ -31,7 +31,24 @@ _FEW = 128  # features, below which several BLAS threads cost more than they bri
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coefficients:
-    """Linear predictors of all outcomes: ``Y ≈ X @ slopes + intercept``, in the data's own units."""
+    """Linear predictors of all outcomes: ``Y ≈ X @ slopes + intercept``, in the data's own units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> fitted = primo.coefficients(model.fit(X, Y).release_)
+    >>> fitted.slopes.shape, fitted.intercept.shape, fitted.outcome_names
+    ((2, 3), (3,), ('y0', 'y1', 'y2'))
+    >>> fitted.predict(X[:4]).shape
+    (4, 3)
+    """
 
     slopes: Matrix  # (d, l)
     intercept: Matrix  # (l,)
@@ -73,6 +90,22 @@ def coefficients(
     Guarantee: post-processing; costs no privacy, whatever is chosen and however often it is called on
     the same release.
     Cost: O(d³ + d²l).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> release = model.fit(X, Y).release_
+    >>> primo.coefficients(release).slopes.shape
+    (2, 3)
+    >>> primo.coefficients(release, estimator="ridge", ridge_lambda=10.0).estimator
+    'ridge'
     """
     return estimate_coefficients(
         release,

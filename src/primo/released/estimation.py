@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.privacy.budget import is_number
 from primo.released.estimate import ESTIMATORS
 from primo.released.estimate.reuse_cov import SOLVERS
@@ -47,18 +47,27 @@ class Estimation:
         """Refuse unknown words and combinations that make no sense."""
         if self.estimator not in ESTIMATORS:
             raise InputError(
-                f"estimator={self.estimator!r} is unknown; choose one of {', '.join(ESTIMATORS)}"
+                Argument("estimator", self.estimator),
+                " is unknown",
+                remedy=f"choose one of {', '.join(ESTIMATORS)}",
             )
         if self.solver not in SOLVERS:
             raise InputError(
-                f"solver={self.solver!r} is unknown; choose one of {', '.join(SOLVERS)}"
+                Argument("solver", self.solver),
+                " is unknown",
+                remedy=f"choose one of {', '.join(SOLVERS)}",
             )
         for name, given in (
             ("ridge_lambda", self.ridge_lambda is not None),
             ("solver", self.solver != "fast"),
         ):
             if given and self.estimator != "ridge":
-                raise InputError(f'{name} belongs to estimator="ridge", not to {self.estimator!r}')
+                raise InputError(
+                    Argument(name),
+                    " belongs to ",
+                    Argument("estimator", "ridge"),
+                    f", not to {self.estimator!r}",
+                )
         _check_lambda(self.ridge_lambda, self.coefficient_norm)
 
 
@@ -66,12 +75,17 @@ def _check_lambda(value: float | str | None, norm: float | None) -> None:
     if isinstance(value, str):
         if value not in LAMBDA_RULES:
             raise InputError(
-                f'ridge_lambda={value!r} is unknown; give a number, "theorem", "adassp" or None'
+                Argument("ridge_lambda", value),
+                " is unknown",
+                remedy='give a number, "theorem", "adassp" or None',
             )
         if value == "theorem" and not (is_number(norm) and 0 < (norm or 0) < math.inf):
             raise InputError(
-                f'ridge_lambda="theorem" needs a positive coefficient_norm, not {norm!r}: the norm of '
-                "a typical outcome's coefficients in scaled units, from public knowledge"
+                Argument("ridge_lambda", "theorem"),
+                " needs a positive ",
+                Argument("coefficient_norm"),
+                f", not {norm!r}: the norm of a typical outcome's coefficients in scaled units, from "
+                "public knowledge",
             )
     elif value is not None and not (is_number(value) and 0 <= value < math.inf):
-        raise InputError(f"ridge_lambda={value!r} must be a number, not negative")
+        raise InputError(Argument("ridge_lambda", value), " must be a number, not negative")

@@ -27,6 +27,24 @@ class Release(ReleasedMoments):
 
     Guarantee: `plan.mu`-GDP, hence `plan.budget`, for `plan.protection` under replace-one. Anything
     computed from it costs no further privacy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> release = model.fit(X, Y).release_
+    >>> release.covariance.shape, release.association.shape  # the constant is one more feature
+    ((3, 3), (3, 3))
+    >>> print(release.statement().splitlines()[0])
+    Privacy statement: 3 regressions on 2 features, one release
+    >>> release.coefficients().slopes.shape
+    (2, 3)
     """
 
     def __repr__(self) -> str:

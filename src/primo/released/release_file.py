@@ -49,6 +49,20 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> Path:
 
     Guarantee: the file holds the released numbers, the plan and the names, nothing else. (Public
     features that outnumber the rows are not stored; attach them again after loading.)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> path = primo.save_release(model.fit(X, Y).release_, "first.npz")
+    >>> path.name
+    'first.npz'
     """
     expect_release(release)
     target = Path(path)
@@ -92,6 +106,21 @@ def load_release(path: str | os.PathLike[str]) -> Release:
     The guarantee is computed anew from the stored noise, and a file that states another is refused
     (`planning.guarantee`). Whether these are the numbers that were released, only whoever made the file
     can say: compare a bundle's digest with the ledger.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> path = primo.save_release(model.fit(X, Y).release_, "first.npz")
+    >>> release = primo.load_release(path)
+    >>> (release.association == model.release_.association).all()
+    np.True_
     """
     try:
         with open(path, "rb") as file:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from markupsafe import Markup
 
 from primo.forecast.forecast import Prediction
 from primo.released.moments import ReleasedMoments
@@ -13,7 +14,8 @@ from primo.released.uncertainty.words import r2_words
 from primo.report.contents import Findings
 from primo.report.figures import histogram_chart
 from primo.report.outlook import Outlook
-from primo.report.prose import count, paragraph, table, text, thousands
+from primo.report.prose import count, thousands
+from primo.report.templating import render
 
 __all__ = ["accuracy_card", "accuracy_words", "plus_minus"]
 
@@ -69,71 +71,39 @@ def _single(fit: GoodnessOfFit) -> str:
     return f"median over {thousands(known)} of {thousands(l)} outcomes"
 
 
-def _small(words: str) -> str:
-    return f"<small>{words}</small>" if words else ""
-
-
-def accuracy_words(release: ReleasedMoments, found: Findings | str, outlook: Outlook | str) -> str:
+def accuracy_words(
+    release: ReleasedMoments, found: Findings | str, outlook: Outlook | str
+) -> Markup:
     """Say what was predicted, what is estimated, and how the two relate."""
-    rows = []
+    predicted = None
     if isinstance(outlook, Outlook):
-        made = outlook.chosen
-        rows.append(
-            (
-                "Predicted before the data<small>from public numbers and the assumption stated under "
-                '<a href="#plan">the plan</a></small>',
-                f"{made.no_privacy_r2:.3f}",
-                plus_minus(made),
-            )
-        )
-    if isinstance(found, Findings):
-        fit = found.fit
-        rows.append(
-            (
-                "Estimated from the release",
-                _determined(fit) + _small(_single(fit)),
-                _minus(found.published.together) + _small(found.published.about),
-            )
-        )
-    words = paragraph(
-        "R² is the share of an outcome’s variance that the features explain: 1 at best, 0 if they are "
-        "no better than the mean, below 0 if the mean predicts better. Two questions have two answers: "
-        "what a fit <em>without</em> noise would explain on these rows, and what the published "
-        "coefficients, intercept included, are expected to explain of <em>new</em> rows of the same "
-        "kind."
-    )
-    if rows:
-        words += table(
-            "R²: predicted and estimated",
-            ("", "without privacy", "published coefficients, new rows"),
-            rows,
-        )
+        predicted = f"{outlook.chosen.no_privacy_r2:.3f}", plus_minus(outlook.chosen)
     if isinstance(found, str):
-        return words + paragraph(f"R² is not estimated for this release: {text(found)}.", "remark")
-    words += paragraph(
-        f"Below, for each outcome: R² of least squares on these rows with its "
-        f"{100 * fit.level:g}\u202f% interval, estimated from released numbers alone. The verdict "
-        f"“{fit.verdict[int(np.argmax(fit.statistic))]}” and its opposite come from a joint test of all "
-        f"features, at a false discovery rate of {100 * fit.fdr:g}\u202f% over all outcomes."
-        if release.plan.l > 1
-        else f"Below: R² of least squares on these rows with its {100 * fit.level:g}\u202f% interval, "
-        "estimated from released numbers alone, and a joint test of all features."
-    )
-    if not fit.trusted.all():
-        words += paragraph(
-            "Where the noise leaves R² open it is <strong>not determined</strong>, and its interval is "
-            "0 to 1.",
-            "remark",
+        return render(
+            "accuracy.html",
+            predicted=predicted,
+            estimated=None,
+            why_not=found,
+            some_open=False,
+            histogram=None,
         )
-    if int(fit.trusted.sum()) < FEW:
-        return words
-    return (
-        f'<div class="pair wide"><div>{words}</div>'
-        f"<figure>{histogram_chart(fit)}<figcaption>Estimated R² of "
-        f"{count(int(fit.trusted.sum()), 'outcome')} where it is determined: "
-        '<span class="key signal"></span> signal found, <span class="key noise"></span> not '
-        "distinguishable from noise. An estimate that is mostly noise scatters too, so a bar far from "
-        "0 is not yet a finding.</figcaption></figure></div>"
+    fit, published = found.fit, found.published
+    known = int(fit.trusted.sum())
+    return render(
+        "accuracy.html",
+        predicted=predicted,
+        estimated=(
+            (_determined(fit), _single(fit)),
+            (_minus(published.together), published.about),
+        ),
+        why_not=None,
+        several=release.plan.l > 1,
+        level=f"{100 * fit.level:g}\u202f%",
+        fdr=f"{100 * fit.fdr:g}\u202f%",
+        verdict=fit.verdict[int(np.argmax(fit.statistic))],
+        some_open=not fit.trusted.all(),
+        determined=count(known, "outcome"),
+        histogram=histogram_chart(fit) if known >= FEW else None,
     )
 
 

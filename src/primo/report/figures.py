@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
+from markupsafe import Markup
 
 from primo.released.uncertainty.fit import GoodnessOfFit
 from primo.report.guessing import found_at_most
@@ -28,39 +28,46 @@ class _Frame:
 
     x: Scale
     y: Scale
-    parts: list[str]
+    parts: list[Markup]
+
+    def add(self, shape: str, *values: object) -> None:
+        """Add an element; `shape` is markup, and every value that fills it is escaped."""
+        self.parts.append(Markup(shape).format(*values))
 
     def line(self, points: Sequence[tuple[float, float]], kind: str) -> None:
         path = " ".join(f"{self.x(a):.1f},{self.y(b):.1f}" for a, b in points)
-        self.parts.append(f'<polyline class="{kind}" points="{path}"/>')
+        self.add('<polyline class="{}" points="{}"/>', kind, path)
 
     def dot(self, at: tuple[float, float], kind: str, words: str, radius: float = 3.5) -> None:
         x, y = self.x(at[0]), self.y(at[1])
-        self.parts.append(
-            f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}">'
-            f"<title>{escape(words)}</title></circle>"
+        shape = '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="{:g}"><title>{}</title></circle>'
+        self.add(shape, kind, x, y, radius, words)
+
+    def bar(
+        self, kind: str, words: str, *, x: float, y: float, width: float, height: float
+    ) -> None:
+        shape = (
+            '<rect class="bar {}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}">'
+            "<title>{}</title></rect>"
         )
+        self.add(shape, kind, x, y, width, height, words)
 
     def text(
         self, x: float, y: float, words: str, *, anchor: str = "middle", kind: str = ""
     ) -> None:
-        self.parts.append(
-            f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}'
-            "</text>"
-        )
+        shape = '<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>'
+        self.add(shape, kind, x, y, anchor, words)
 
-    def svg(self, label: str, height: int = HEIGHT) -> str:
-        return (
-            f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" '
-            f'aria-label="{escape(label)}">{"".join(self.parts)}</svg>'
-        )
+    def svg(self, label: str, height: int = HEIGHT) -> Markup:
+        shape = '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
+        return Markup(shape).format(WIDTH, height, label, Markup("").join(self.parts))
 
 
-def blocks_chart(blocks: Sequence[Block]) -> str:
+def blocks_chart(blocks: Sequence[Block]) -> Markup:
     """Bars of signal and noise per block, in units of each block's noise, on a logarithmic axis."""
     noisy = [b for b in blocks if b.noise and math.isfinite(b.ratio)]
     if not noisy:
-        return ""
+        return Markup("")
     top = max(10.0, *(b.ratio for b in noisy))
     high = math.ceil(math.log10(top) - 1e-9)
     low = -1
@@ -73,7 +80,7 @@ def blocks_chart(blocks: Sequence[Block]) -> str:
     frame = _Frame(x=x, y=float, parts=[])
     for power in range(low, high + 1):
         at = x(10.0**power)
-        frame.parts.append(f'<path class="grid" d="M{at:.1f} 4V{height - 26}"/>')
+        frame.add('<path class="grid" d="M{:.1f} 4V{}"/>', at, height - 26)
         frame.text(at, height - 12, _power(power))
     for i, block in enumerate(noisy):
         y = 8 + row * i
@@ -81,14 +88,11 @@ def blocks_chart(blocks: Sequence[Block]) -> str:
         words = f"{block.name}: signal {block.ratio:.3g} times the noise"
         frame.text(14, y + 11, block.name, anchor="start", kind="strong")
         for kind, length, offset in (("signal", wide, 16), ("noise", x(1.0) - x(0.1), 29)):
-            frame.parts.append(
-                f'<rect class="bar {kind}" x="{x(0.1):.1f}" y="{y + offset}" width="{length:.1f}" '
-                f'height="11"><title>{escape(words)}</title></rect>'
-            )
+            frame.bar(kind, words, x=x(0.1), y=y + offset, width=length, height=11)
     return frame.svg("Signal against noise of each released block, noise = 1", height)
 
 
-def directions_chart(directions: Directions) -> str:
+def directions_chart(directions: Directions) -> Markup:
     """Draw the eigenvalues of the released covariance and the noise they are measured against."""
     values = directions.values
     if len(values) > 400:  # a curve needs no more
@@ -126,7 +130,7 @@ def directions_chart(directions: Directions) -> str:
     )
 
 
-def guess_chart(mu: float, earlier: float | None = None) -> str:
+def guess_chart(mu: float, earlier: float | None = None) -> Markup:
     """Draw the best possible attack: share found against false alarms, with the line of pure guessing.
 
     `earlier` is mu of this release alone, where `mu` counts the earlier ones too.
@@ -156,7 +160,7 @@ def guess_chart(mu: float, earlier: float | None = None) -> str:
     return frame.svg("How much the best possible attack can find, against its false alarms")
 
 
-def outlook_chart(outlook: Outlook) -> str:
+def outlook_chart(outlook: Outlook) -> Markup:
     """Draw predicted R² against epsilon, with the chosen budget."""
     low, high = outlook.curve[0][0], outlook.curve[-1][0]
     best = max(p.no_privacy_r2 for _, p in outlook.curve)
@@ -184,9 +188,8 @@ def outlook_chart(outlook: Outlook) -> str:
         frame.dot((epsilon, max(made.r2, 0)), "point", f"ε = {epsilon:g}: R² {made.r2:.3f}", 2.2)
     chosen = (outlook.chosen_epsilon, max(outlook.chosen.r2, 0.0))
     words = f"chosen: ε = {chosen[0]:g}, R² {outlook.chosen.r2:.3f}"
-    frame.parts.append(
-        f'<path class="limit" d="M{x(chosen[0]):.1f} {frame.y(chosen[1]):.1f}V{HEIGHT - BOTTOM}"/>'
-    )
+    foot = '<path class="limit" d="M{:.1f} {:.1f}V{}"/>'
+    frame.add(foot, x(chosen[0]), frame.y(chosen[1]), HEIGHT - BOTTOM)
     frame.dot(chosen, "chosen", words, 5)
     # A rising curve leaves room below, to the right of the point; else above, to its left.
     below = frame.y(chosen[1]) < HEIGHT - BOTTOM - 48
@@ -198,7 +201,7 @@ def outlook_chart(outlook: Outlook) -> str:
     return frame.svg(f"Predicted accuracy against the privacy budget; {words}")
 
 
-def histogram_chart(fit: GoodnessOfFit) -> str:
+def histogram_chart(fit: GoodnessOfFit) -> Markup:
     """Count outcomes whose R² is determined by its estimate, split by verdict."""
     top = float(fit.r_squared[fit.trusted].max())
     width, tick = next(
@@ -225,11 +228,8 @@ def histogram_chart(fit: GoodnessOfFit) -> str:
         for kind, count in (("signal", int(one)), ("noise", int(other))):
             if count:
                 x, top = frame.x(float(start)) + 0.7, frame.y(base + count)
-                frame.parts.append(
-                    f'<rect class="bar {kind}" x="{x:.1f}" y="{top:.1f}" '
-                    f'width="{frame.x(float(end)) - x - 0.7:.1f}" '
-                    f'height="{frame.y(base) - top:.1f}"><title>{words}</title></rect>'
-                )
+                wide, high = frame.x(float(end)) - x - 0.7, frame.y(base) - top
+                frame.bar(kind, words, x=x, y=top, width=wide, height=high)
                 base += count
     return frame.svg(f"Estimated R² of {int(fit.trusted.sum())} outcomes")
 
@@ -246,11 +246,11 @@ def _axes(
     frame = _Frame(x=x, y=y, parts=[])
     for value, words in y_ticks:
         at = y(value)
-        frame.parts.append(f'<path class="grid" d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}"/>')
+        frame.add('<path class="grid" d="M{} {:.1f}H{}"/>', LEFT, at, WIDTH - RIGHT)
         frame.text(LEFT - 6, at + 4, words, anchor="end")
     for value, words in x_ticks:
         frame.text(x(value), HEIGHT - BOTTOM + 16, words)
-    frame.parts.append(f'<path class="axis" d="M{LEFT} {HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>')
+    frame.add('<path class="axis" d="M{} {}H{}"/>', LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT)
     frame.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, x_title, kind="title")
     frame.text(2, 10, y_title, anchor="start", kind="title")
     return frame

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from primo._util.atomic import whole_file
 from primo.forecast.assumptions import Signal
@@ -34,7 +32,7 @@ from primo.report.contents import (
 from primo.report.outlook import Outlook, outlook_of
 from primo.report.placing import place
 from primo.report.privacy import banners, noise_section, privacy_section
-from primo.report.prose import count, text
+from primo.report.prose import count
 from primo.report.results import (
     about_section,
     brief_section,
@@ -44,6 +42,7 @@ from primo.report.results import (
     plan_section,
 )
 from primo.report.strength import blocks_of, directions_of
+from primo.report.templating import asset, render
 from primo.variants import Variants
 
 __all__ = ["report_html", "write_report"]
@@ -122,32 +121,34 @@ def report_html(
     doubts = doubts_of(release, made.found)
     heading = title or "Private regressions"
     about = [count(plan.n, "row"), count(plan.d, "feature"), count(plan.l, "outcome")]
-    extra = [f"release {text(release_id)}"] if release_id else []
-    extra += [text(date)] if date else []
-    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();"
-    found = made.found if isinstance(made.found, Findings) else None
-    return _fill(
-        _asset("page.html"),
-        {
-            "policy": _policy(script),
-            "title": text(heading),
-            "style": _asset("style.css"),
-            "subtitle": " · ".join([*about, *extra]),
-            "banners": banners(release),
-            "brief": brief_section(release, found, doubts),
-            "privacy": privacy_section(release),
-            "noise": noise_section(blocks_of(release), directions_of(release)),
-            "accuracy": accuracy_words(release, made.found, made.outlook),
-            "coefficients": coefficient_words(
-                release, made.chosen, made.found, known=found is not None or made.shrunk is not None
-            ),
-            "plan": plan_section(release, made.outlook),
-            "doubts": doubts_section(release, doubts),
-            "about": about_section(release, notes),
-            "data": _json(made.numbers()),
-            "script": script,
-        },
+    extra = [f"release {release_id}"] if release_id else []
+    extra += [date] if date else []
+    script = Markup("(() => {{\n'use strict';\n{}\n}})();").format(
+        Markup("\n").join(asset(name) for name in SCRIPTS)
     )
+    found = made.found if isinstance(made.found, Findings) else None
+    page = render(
+        "page.html",
+        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        title=heading,
+        style=asset("style.css"),
+        subtitle=[*about, *extra],
+        banners=banners(release),
+        brief=brief_section(release, found, doubts),
+        privacy=privacy_section(release),
+        noise=noise_section(blocks_of(release), directions_of(release)),
+        accuracy=accuracy_words(release, made.found, made.outlook),
+        coefficients=coefficient_words(
+            release, made.chosen, made.found, known=found is not None or made.shrunk is not None
+        ),
+        plan=plan_section(made.outlook),
+        doubts=doubts_section(release, doubts),
+        about=about_section(release, notes),
+        data=made.numbers(),
+        script=script,
+    )
+    # Names may hold what cannot be written as UTF-8: it is spelled out.
+    return page.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -239,29 +240,3 @@ def _alleles(variants: Variants | None) -> dict[str, str]:
         name: f"{chromosome}:{position}, copies of {counted} (other {other})"
         for name, chromosome, position, counted, other in parts
     }
-
-
-def _asset(name: str) -> str:
-    return files("primo.report").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _fill(template: str, parts: dict[str, str]) -> str:
-    """Put parts in the place of {{name}}, once: braces inside a part stay as they are."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
-
-
-def _json(numbers: dict[str, Any]) -> str:
-    """Write JSON that is safe inside a script element: no name can end it or open a comment."""
-    written = json.dumps(numbers, separators=(",", ":"), allow_nan=False)
-    for character in "<>&":
-        written = written.replace(character, f"\\u{ord(character):04x}")
-    return written
-
-
-def _policy(script: str) -> str:
-    """Return a content security policy: this one script, no other, and no request to anywhere."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )

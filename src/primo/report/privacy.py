@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.privacy.bounds import Clip
 from primo.privacy.protection import Protection
@@ -12,24 +14,14 @@ from primo.released.moments import ReleasedMoments
 from primo.released.statement import statement
 from primo.report.figures import blocks_chart, directions_chart, guess_chart
 from primo.report.guessing import FALSE_ALARMS, for_person, found_at_most, right_at_most
-from primo.report.prose import (
-    at_most,
-    bullets,
-    count,
-    definitions,
-    number,
-    paragraph,
-    percent_up,
-    table,
-    text,
-    thousands,
-)
+from primo.report.prose import at_most, count, number, percent_up, thousands
 from primo.report.strength import Block, Directions
+from primo.report.templating import render
 
 __all__ = ["banners", "noise_section", "privacy_section", "strictness"]
 
 
-def banners(release: ReleasedMoments) -> str:
+def banners(release: ReleasedMoments) -> Markup:
     """Say first what must not be overlooked."""
     plan, shown = release.plan, []
     if release.reproducible:
@@ -61,10 +53,7 @@ def banners(release: ReleasedMoments) -> str:
                 f"{at_most(for_person(plan).epsilon)} at δ = {at_most(plan.budget.delta)}.",
             )
         )
-    return "".join(
-        f'<div class="banner {kind}" role="note"><strong>{head}</strong> {words}</div>'
-        for kind, head, words in shown
-    )
+    return render("banners.html", banners=shown)
 
 
 def strictness(epsilon: float) -> str:
@@ -80,63 +69,39 @@ def strictness(epsilon: float) -> str:
     return "weak"
 
 
-def privacy_section(release: ReleasedMoments) -> str:
+def privacy_section(release: ReleasedMoments) -> Markup:
     """Say what is protected, what is not, and what the guarantee means for one person."""
     plan = release.plan
     person = for_person(plan)
     mu, epsilon = person.mu, person.epsilon
-    right = percent_up(right_at_most(mu))
-    several = plan.rows_per_person > 1
-    sentence = ("If its noise were secret: whoever " if release.reproducible else "Whoever ") + (
-        "sees this release, whatever else they know and however much they compute, can hardly "
-        f"tell whether any one person’s {_secret(plan)} were these or others."
-    )
-    guess = (
-        f"Picture someone who already knows all the data except one person’s {_rows(plan)}, and who "
-        f"wonders which of two candidates {'they are' if several else 'it is'}{_alike(plan)}. Tossing "
-        "a coin, they are right 50\u202f% of the time. With the release and the best possible method "
-        f"they are right <strong>at most {right}</strong> of the time."
-    )
-    factor = number(math.exp(epsilon), 3) if epsilon < 30 else "more than a million million"
-    formula = (
-        f"In the usual terms: ({at_most(epsilon)}, {at_most(plan.budget.delta)})-differential privacy. "
-        f"No conclusion becomes more than e<sup>ε</sup> ≈ {factor} times as probable because of one "
-        f"person’s {_rows(plan)}, give or take a probability of δ. It follows from μ = {at_most(mu)} of "
-        "Gaussian differential privacy: the best attack that raises false alarms at rate α finds at "
-        "most Φ(Φ⁻¹(α) + μ)."
-    )
-    if plan.sampled is not None:
-        formula += (
-            " (μ holds even if it is known which rows were sampled; ε uses that nobody knows.)"
-        )
-    caught = table(
-        "What an attack can find",
-        ("false alarms", "found by chance", "found with the release, at most"),
-        [
+    return render(
+        "privacy.html",
+        seeded=release.reproducible,
+        secret=_secret(plan),
+        protected=_protected(plan),
+        public=_public(plan),
+        known=_known(plan),
+        rows=_rows(plan),
+        several=plan.rows_per_person > 1,
+        alike=_alike(plan),
+        right=percent_up(right_at_most(mu)),
+        caught=[
             (f"{100 * a:g}\u202f%", f"{100 * a:g}\u202f%", percent_up(found_at_most(mu, a)))
             for a in FALSE_ALARMS
         ],
-    )
-    figure = _figure(
-        guess_chart(mu, plan.rows_per_person * plan.mu if plan.earlier_mu else None),
-        "The best possible attack. The closer the curve to the dashed line, the better one person is "
-        "protected." + (" Faint: this release alone." if plan.earlier_mu else ""),
-    )
-    return (
-        paragraph(sentence, "lead")
-        + f'<div class="pair"><div><h3>Protected</h3>{bullets(_protected(plan), "yes")}</div>'
-        + f"<div><h3>Not protected</h3>{bullets(_public(release), 'no')}</div></div>"
-        + "<h3>What that means for one person</h3>"
-        + f'<div class="pair wide"><div>{paragraph(guess)}{caught}{paragraph(formula, "formula")}</div>'
-        + f"<div>{figure}</div></div>"
-        + "<h3>In numbers</h3>"
-        + definitions(_numbers(release))
-        + "<details><summary>The privacy statement, word for word</summary>"
-        + f'<pre tabindex="0">{text(statement(release))}</pre></details>'
+        epsilon=at_most(epsilon),
+        delta=at_most(plan.budget.delta),
+        mu=at_most(mu),
+        factor=number(math.exp(epsilon), 3) if epsilon < 30 else "more than a million million",
+        sampled=plan.sampled is not None,
+        earlier=bool(plan.earlier_mu),
+        chart=guess_chart(mu, plan.rows_per_person * plan.mu if plan.earlier_mu else None),
+        numbers=_numbers(release),
+        statement=statement(release),
     )
 
 
-def noise_section(blocks: Sequence[Block], directions: Directions | None) -> str:
+def noise_section(blocks: Sequence[Block], directions: Directions | None) -> Markup:
     """Compare signal and noise of each released block."""
     rows = []
     for block in blocks:
@@ -151,34 +116,15 @@ def noise_section(blocks: Sequence[Block], directions: Directions | None) -> str
         else:
             said = "lost in the noise"
         sizes = (number(block.signal), number(block.noise) if block.noise else "none")
-        rows.append((f"{block.name}<small>{block.meaning}</small>", *sizes, said))
-    left = _figure(
-        blocks_chart(blocks) or "<p>No released block carries noise.</p>",
-        '<span class="key signal"></span> signal, <span class="key noise"></span> noise of a typical '
-        "entry; the noise is set to 1 in each block. The axis is logarithmic.",
+        rows.append(((block.name, block.meaning), *sizes, said))
+    lost = 0 if directions is None else directions.lost
+    return render(
+        "noise.html",
+        blocks=blocks_chart(blocks),
+        directions=None if directions is None else directions_chart(directions),
+        lost=count(lost, "direction lies", "directions lie") if lost else None,
+        rows=rows,
     )
-    right = ""
-    if directions is not None:
-        right = _figure(
-            directions_chart(directions),
-            "Strength of the directions in which the features vary (eigenvalues of the released "
-            "covariance, logarithmic). "
-            + (
-                f"{count(directions.lost, 'direction lies', 'directions lie')} below five times the "
-                "noise; coefficients that depend on them are uncertain."
-                if directions.lost
-                else "All of them lie above five times the noise."
-            ),
-        )
-    return f'<div class="pair">{left}{right}</div>' + table(
-        "Typical size (root mean square) of an entry, in scaled units",
-        ("block", "signal", "noise", "in words"),
-        rows,
-    )
-
-
-def _figure(picture: str, caption: str) -> str:
-    return f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
 
 
 def _secret(plan: Plan) -> str:
@@ -215,17 +161,23 @@ def _protected(plan: Plan) -> list[str]:
     return items
 
 
-def _public(release: ReleasedMoments) -> list[str]:
-    plan = release.plan
+def _public(plan: Plan) -> list[str]:
+    """Say which columns the release does not protect."""
+    items = []
+    if not plan.protection.outcomes_private:
+        items.append(f"all {count(plan.l, 'outcome')} of every person")
+    if not plan.protection.features_private:
+        items.append(f"all {count(plan.d, 'feature')} of every person")
+    return items
+
+
+def _known(plan: Plan) -> list[str]:
+    """Say what is public of every release."""
     items = [
         f"how many rows there are ({thousands(plan.n)})",
         "the names of features and outcomes",
         "the bounds and every other setting below",
     ]
-    if not plan.protection.features_private:
-        items.insert(0, f"<strong>all {count(plan.d, 'feature')} of every person</strong>")
-    if not plan.protection.outcomes_private:
-        items.insert(0, f"<strong>all {count(plan.l, 'outcome')} of every person</strong>")
     if plan.covariance_origin is CovarianceOrigin.REFERENCE:
         items.append("the covariance, which comes from a public reference panel")
     return items
@@ -274,7 +226,7 @@ def _numbers(release: ReleasedMoments) -> list[tuple[str, str]]:
             _sigma(plan.outcome_sigma) + (whole if plan.outcome_sigma else ""),
         ),
         ("Split ratio", number(plan.split)),
-        ("Noise drawn by", f"exact discrete Gaussian sampler ({text(release.backend)})"),
+        ("Noise drawn by", f"exact discrete Gaussian sampler ({release.backend})"),
         (
             "Missing values",
             "counted as the public centre" if plan.missing == "centre" else "refused",

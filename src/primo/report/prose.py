@@ -1,31 +1,19 @@
-"""Small words: numbers, lists and tables as HTML. Everything that is not markup is escaped here."""
+"""Numbers and counts in words."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
-from html import escape
 
 __all__ = [
     "at_most",
-    "bullets",
     "count",
-    "definitions",
     "number",
-    "paragraph",
     "percent_up",
-    "table",
-    "text",
     "thousands",
 ]
 
 THIN = "\u202f"  # narrow no-break space
-
-
-def text(words: object) -> str:
-    """Escape words for HTML; what cannot be written as UTF-8 is spelled out."""
-    return escape(str(words).encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 def thousands(value: int) -> str:
@@ -69,36 +57,3 @@ def at_most(value: float, digits: int = 4) -> str:
 def percent_up(share: float) -> str:
     """Write what an attack can reach, in per cent, rounded up to one decimal."""
     return f"{math.ceil(share * 1000 - 1e-9) / 10:.1f}{THIN}%"
-
-
-def paragraph(words: str, kind: str = "") -> str:
-    """Wrap HTML in a paragraph."""
-    return f'<p class="{kind}">{words}</p>' if kind else f"<p>{words}</p>"
-
-
-def bullets(items: Iterable[str], kind: str = "") -> str:
-    """List pieces of HTML."""
-    inside = "".join(f"<li>{item}</li>" for item in items)
-    return f'<ul class="{kind}">{inside}</ul>'
-
-
-def definitions(items: Iterable[tuple[str, str]], kind: str = "facts") -> str:
-    """List pairs of a term and what it is, both HTML."""
-    return (
-        f'<dl class="{kind}">'
-        + "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in items)
-        + "</dl>"
-    )
-
-
-def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Make a small table of HTML cells; the first column names the row."""
-    head = "".join(f'<th scope="col">{cell}</th>' for cell in header)
-    body = "".join(
-        f'<tr><th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in rest) + "</tr>"
-        for first, *rest in rows
-    )
-    return (
-        f'<div class="scroll"><table class="small"><caption>{caption}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )

@@ -14,6 +14,7 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import count, pairwise
@@ -23,7 +24,8 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError, PrimoError
+from primo._util.optional import optional
+from primo.errors import Argument, InputError, PrimoError
 from primo.planning.plan import Plan
 from primo.rows.public_block import PublicRows
 from primo.rows.sources.arrays.dask import DaskColumns
@@ -45,26 +47,26 @@ _TRIES = 2
 
 
 @contextmanager
-def open_client(client: Any) -> Iterator[Any]:
+def open_client(workers: Any) -> Iterator[Any]:
     """Give a client of `dask.distributed`, and close whatever was opened for it.
 
     Parameters
     ----------
-    client
+    workers
         A `distributed.Client`, which stays open; the address of a scheduler ("tcp://host:8786",
         "tls://..."); or a number of worker processes to start on this machine. Those talk to each
         other under temporary TLS keys: other users of the machine cannot join.
     """
     distributed = _distributed()
-    if isinstance(client, distributed.Client):
-        yield client
-    elif isinstance(client, str):
-        with _connect(distributed, client) as opened:
+    if isinstance(workers, distributed.Client):
+        yield workers
+    elif isinstance(workers, str):
+        with _connect(distributed, workers) as opened:
             yield opened
-    elif isinstance(client, int) and client >= 1 and not isinstance(client, bool):
+    elif isinstance(workers, int) and workers >= 1 and not isinstance(workers, bool):
         with (
             distributed.LocalCluster(
-                n_workers=client,
+                n_workers=workers,
                 threads_per_worker=1,
                 host="127.0.0.1",
                 scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
@@ -75,8 +77,9 @@ def open_client(client: Any) -> Iterator[Any]:
             yield opened
     else:
         raise InputError(
-            f"client={client!r} must be a distributed.Client, the address of a scheduler, or a "
-            "number of local workers"
+            Argument("workers", workers),
+            " must be a distributed.Client, the address of a scheduler, or a "
+            "number of local workers",
         )
 
 
@@ -180,8 +183,7 @@ class _Folded:
 class _Failure:
     """An error on its way from a worker to the client, as a value."""
 
-    kind: type[PrimoError]
-    message: str
+    error: PrimoError
 
 
 Public = Literal["features", "outcomes"] | None  # the block to collect
@@ -261,9 +263,10 @@ def _fold_share(share: _Share, *chunks: NDArray[Any]) -> _Folded | _Failure:
     own = version("primo-dp")
     if own != share.version:
         return _Failure(
-            InputError,
-            f"a worker has primo {own}, but this is primo {share.version}; "
-            "install the same on all machines",
+            InputError(
+                f"a worker has primo {own}, but this is primo {share.version}; "
+                "install the same on all machines"
+            )
         )
     for _ in range(_TRIES):
         try:
@@ -274,13 +277,14 @@ def _fold_share(share: _Share, *chunks: NDArray[Any]) -> _Folded | _Failure:
             )
             return _Folded(sums, None if collected is None else collected.rows())
         except PrimoError as error:
-            return _Failure(type(error), str(error))
+            return _Failure(copy(error))  # without its traceback, in which rows are
         except Exception as error:  # its message may quote cells: only its name goes on
             failure = type(error).__name__
     return _Failure(
-        PrimoError,
-        f"a part of the rows could not be read on its worker ({failure}). Fold it on one machine to "
-        "see where; the original message stays private",
+        PrimoError(
+            f"a part of the rows could not be read on its worker ({failure}). Fold it on one machine to "
+            "see where; the original message stays private"
+        )
     )
 
 
@@ -318,7 +322,7 @@ def _result(future: Any) -> Any:
         failure = type(error).__name__
     else:
         if isinstance(value, _Failure):
-            raise value.kind(value.message)
+            raise copy(value.error)
         return value
     remedy = (
         "its workers died, most often for want of memory: give them more, or ask for more partitions"
@@ -361,10 +365,4 @@ def _connect(distributed: Any, address: str) -> Any:
 
 
 def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError:
-        raise InputError(
-            "running on a cluster needs dask.distributed: pip install 'primo-dp[cluster]'"
-        ) from None
-    return distributed
+    return optional("distributed", extra="cluster", purpose="running on a cluster")

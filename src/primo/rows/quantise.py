@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo._util.jit import load
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.planning.plan import Plan
 from primo.privacy.bounds import Clip
 
@@ -263,9 +263,15 @@ def squares_in_order(rows: Matrix) -> Matrix:
 def missing_values(block: str) -> InputError:
     """Return the error for a value that is not finite; it names no row and no value."""
     return InputError(
-        f"the {block} contain NaN or infinity. Clean them, or pass "
-        'missing="centre" to count such a value as the public centre of its column. '
-        "(Which row it is stays private)"
+        f"the {block} contain NaN or infinity",
+        argument="missing",
+        value="error",
+        remedy=Message.of(
+            "Clean them, or pass ",
+            Argument("missing", "centre"),
+            " to count such a value as the public centre of its column. "
+            "(Which row it is stays private)",
+        ),
     )
 
 

@@ -32,7 +32,7 @@ def extend(
     verbose: bool = False,
     random_state: Any = None,
     account: Account | None = None,
-    client: Any = None,
+    workers: Any = None,
 ) -> Release:
     """Release outcomes that arrived later for the same rows, using the stored covariance again.
 
@@ -56,7 +56,7 @@ def extend(
         Public bounds of the new outcomes, as for `PrimoRegressor`.
     rows_per_person
         How many rows one person may own; at least as many as in the earlier release.
-    backend, n_jobs, verbose, random_state, account, client
+    backend, n_jobs, verbose, random_state, account, workers
         As for `PrimoRegressor` and its `fit`.
 
     Returns
@@ -69,6 +69,25 @@ def extend(
     -----
     Guarantee: (`epsilon`, `delta`) for the new numbers alone; together with the earlier releases mu²
     adds up, and the statement gives the (epsilon, delta) of the whole.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> first = model.fit(X, Y).release_
+    >>> later = primo.extend(
+    ...     first, X, Y[:, :1], protection="both", epsilon=1, delta=1e-6, outcome_bounds=(-2, 2)
+    ... )
+    >>> later.outcome_names
+    ('y3',)
+    >>> later.plan.total_mu > first.plan.mu
+    True
     """
     check_backend(backend, seeded=random_state is not None)
     earlier = expect_release(release.release if isinstance(release, Bundle) else release)
@@ -87,7 +106,7 @@ def extend(
         prepared,
         bits=random_bits(random_state),
         engine=Engine(
-            backend=backend, threads=thread_count(n_jobs), client=client, show_progress=verbose
+            backend=backend, threads=thread_count(n_jobs), workers=workers, show_progress=verbose
         ),
         account=account,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from primo.errors import InputError, PrivacyError
+from primo.errors import Argument, InputError, Message, PrivacyError
 from primo.planning.guarantee import check_plan
 from primo.planning.make import extension_plan
 from primo.planning.plan import Plan
@@ -53,9 +53,10 @@ def check_protection(earlier: Release, stated: Protection | str) -> Protection:
     protection, kept = Protection.parse(stated), earlier.plan.protection
     if protection is not kept:
         raise PrivacyError(
-            f"protection={str(protection)!r} was asked for, but the release to extend has "
+            Argument("protection", str(protection)),
+            f" was asked for, but the release to extend has "
             f"{str(kept)!r}. If that is not what you released, the file was swapped or edited: compare "
-            "its digest with the ledger; else state the protection that it has"
+            "its digest with the ledger; else state the protection that it has",
         )
     return protection
 
@@ -101,8 +102,10 @@ def check_bits(earlier: Release, bits: RandomBits) -> None:
     """Refuse known noise for what extends a release that may be published."""
     if bits.reproducible and not earlier.reproducible:
         raise PrivacyError(
-            "extending a release that may be published with noise from random_state would spend "
-            "budget on numbers that may not; leave random_state out"
+            "extending a release that may be published with noise from ",
+            Argument("random_state"),
+            " would spend budget on numbers that may not",
+            remedy=Message.of("leave ", Argument("random_state"), " out"),
         )
 
 

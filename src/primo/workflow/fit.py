@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.forecast.compare import choose_plan
 from primo.planning.plan import Plan
 from primo.planning.reference import reference_covariance
@@ -56,13 +56,31 @@ class Engine:
 
     backend: str = "primo"
     threads: int | None = None  # on this machine
-    client: Any = None  # of dask.distributed, its scheduler's address, or a number of local workers
+    workers: Any = None  # number of local processes, address of a scheduler, or a Dask client
     show_progress: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Account:
-    """Who pays for a release: a ledger, and what it notes beside the charge."""
+    """Who pays for a release: a ledger, and what it notes beside the charge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> limit = primo.Budget(epsilon=10, delta=1e-6)
+    >>> ledger = primo.create_ledger("cohort.ledger", limit=limit, by_values=True)
+    >>> account = primo.Account(ledger=ledger, purpose="first look")
+    >>> release = model.fit(X, Y, account=account).release_
+    >>> [(spent.rows, spent.releases) for spent in ledger.spent()]
+    [(500, 1)]
+    """
 
     ledger: Ledger
     purpose: str = ""
@@ -99,7 +117,8 @@ def expect_account(account: Any) -> Account | None:
     """Return the account, or say what one is."""
     if account is not None and not isinstance(account, Account):
         raise InputError(
-            "account= takes primo.Account(ledger=..., purpose=...), not the ledger itself"
+            Argument("account"),
+            " takes primo.Account(ledger=..., purpose=...), not the ledger itself",
         )
     return account
 
@@ -176,7 +195,7 @@ def release_rows(
             check_known(prepared.bundle, account.ledger)
     release_id = release_id or new_release_id()
     # A cluster that cannot be reached is found out before anything is charged.
-    with nullcontext() if engine.client is None else _client(engine.client) as client:
+    with nullcontext() if engine.workers is None else _client(engine.workers) as client:
         if account is not None:
             account.pay(source, prepared.plan, release_id, again=bits.unbound)
         else:
@@ -219,14 +238,16 @@ def plan_for(source: Source, settings: Settings) -> Plan:
 def _rows_per_person(source: Source, declared: Any) -> int:
     """Return how many rows one person may own: as declared, or as the source says (haplotypes)."""
     if not is_whole(declared) or declared < 1:
-        raise InputError(f"rows_per_person={declared!r} must be a whole number, at least 1")
+        raise InputError(
+            Argument("rows_per_person", declared), " must be a whole number, at least 1"
+        )
     return max(int(declared), rows_per_person_of(source))
 
 
-def _client(client: Any) -> AbstractContextManager[Any]:
+def _client(workers: Any) -> AbstractContextManager[Any]:
     from primo.rows.cluster import open_client
 
-    return open_client(client)
+    return open_client(workers)
 
 
 def _bounds(value: Any, block: str, source: Source, private: bool) -> Bounds | None:

@@ -156,6 +156,23 @@ def with_public_features(release: Release, features: NDArray[Any]) -> Release:
     """Attach the public features that a release with more features than rows is estimated with.
 
     Cost: O(n²·d + n³); memory of three n×n matrices and a block of columns.
+
+    Examples
+    --------
+    With more public features than rows, a loaded release needs the features again:
+
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20, 30))
+    >>> y = X[:, 0]
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, protection="outcomes", outcome_bounds=(-1, 1)
+    ... )
+    >>> path = primo.save_release(model.fit(X, y).release_, "wide.npz")
+    >>> release = primo.with_public_features(primo.load_release(path), X)
+    >>> primo.coefficients(release).slopes.shape
+    (30, 1)
     """
     plan = release.plan
     if plan.covariance_origin is not CovarianceOrigin.ROW_SPACE:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from primo._util.atomic import whole_file
 from primo._util.progress import row_progress
 from primo._util.writers import ENDINGS, open_table
-from primo.errors import InputError
+from primo.errors import Advice, Argument, InputError, Message
 from primo.released.coefficients import Coefficients
 from primo.rows.sources.base import Columns, Rows
 from primo.rows.sources.paired import labels_of
@@ -111,7 +111,9 @@ def _centre(given: ArrayLike | None, d: int) -> NDArray[np.float64] | None:
         return None
     centre = np.asarray(given, dtype=np.float64)
     if centre.shape != (d,) or not np.isfinite(centre).all():
-        raise InputError(f"missing_centre has shape {centre.shape}; give ({d},) finite numbers")
+        raise InputError(
+            Argument("missing_centre"), f" has shape {centre.shape}; give ({d},) finite numbers"
+        )
     return centre
 
 
@@ -122,8 +124,13 @@ def _complete(block: NDArray[Any], centre: NDArray[np.float64] | None) -> NDArra
         return features
     if centre is None:
         raise InputError(
-            "a feature is missing or infinite in some row; fill it, or give missing_centre, the centres "
-            'of a plan with missing="centre"'
+            "a feature is missing or infinite in some row",
+            remedy=Message.of(
+                "fill it, or give ",
+                Advice(
+                    "missing_centre", 'missing_centre, the centres of a plan with missing="centre"'
+                ),
+            ),
         )
     return np.where(there, features, centre)
 

@@ -12,7 +12,7 @@ import os
 from functools import partial
 from pathlib import Path
 
-from primo.errors import InputError, PrimoError
+from primo.errors import Advice, Argument, InputError, Message, PrimoError
 from primo.planning.plan import Plan
 from primo.released.bundle import Bundle, read_bundle
 from primo.released.estimation import Estimation
@@ -36,8 +36,14 @@ def check_begin(out: str | os.PathLike[str], prepared: Prepared) -> None:
     """Refuse what `begin` would refuse, and leave no trace."""
     if prepared.plan.calibration != "exact":
         raise InputError(
-            f"calibration={prepared.plan.calibration!r} reproduces figures and is not published; use "
-            'PrimoRegressor, or calibration="exact"'
+            Argument("calibration", prepared.plan.calibration),
+            " reproduces figures and is not published",
+            remedy=Message.of(
+                "use PrimoRegressor",
+                Advice("of_python", ""),
+                ", or ",
+                Argument("calibration", "exact"),
+            ),
         )
     Staging.check_place(out)
 

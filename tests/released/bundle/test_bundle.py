@@ -22,7 +22,7 @@ from primo._util.writers import escaped, open_table, unescaped
 from primo.released import uncertainty
 from primo.released.bundle import SCHEMA_FILE, read_bundle, tables, write_bundle
 from primo.released.bundle import write as write_module
-from primo.released.bundle.check import check
+from primo.released.bundle.manifest import parse
 from primo.released.estimation import Estimation
 from primo.released.uncertainty import intervals
 
@@ -136,11 +136,11 @@ class TestManifest:
                 path = write_bundle(release, tmp_path / f"{i}{len(options)}", **options)
                 jsonschema.validate(json.loads((path / "manifest.json").read_text()), schema)
 
-    def test_our_check_refuses_what_jsonschema_refuses(self, make, tmp_path):
+    def test_what_breaks_the_schema_is_refused_and_no_value_is_quoted(self, make, tmp_path):
         schema = json.loads(SCHEMA_FILE.read_text())
         path = write_bundle(make(), tmp_path / "b")
         text = (path / "manifest.json").read_text()
-        check(json.loads(text), schema)
+        parse(text.encode())
 
         def places(node, at=()):
             for key, value in node.items():
@@ -148,7 +148,7 @@ class TestManifest:
                 if isinstance(value, dict):
                     yield from places(value, (*at, key))
 
-        edits = [None, -1, 0.5, "", "x", True, {}, [], "0" * 64]
+        edits = [None, -1, 0.5, "", "Zq9", True, {}, [], "0" * 64]
         seen = 0
         for *way, last in places(json.loads(text)):
             for edit in ("drop", "add", *edits):
@@ -159,17 +159,29 @@ class TestManifest:
                 if edit == "drop":
                     del node[last]
                 elif edit == "add":
-                    node[f"{last}2"] = 1
+                    node["x" * 100] = 1
                 else:
                     node[last] = edit
-                fine = jsonschema.Draft202012Validator(schema).is_valid(manifest)
-                if fine:
-                    check(manifest, schema)
-                else:
+                if jsonschema.Draft202012Validator(schema).is_valid(manifest):
+                    parse(json.dumps(manifest).encode())
+                elif last not in ("format", "version") or edit == "add":
                     seen += 1
-                    with pytest.raises(ValueError, match="manifest"):
-                        check(manifest, schema)
+                    with pytest.raises(primo.InputError, match="manifest") as caught:
+                        parse(json.dumps(manifest).encode())
+                    assert "Zq9" not in str(caught.value)
+                    assert len(str(caught.value)) < 300
         assert seen > 300
+
+    @pytest.mark.parametrize("key", ["rows", "created", "level", "privacy", "version", "x"])
+    def test_a_deep_manifest_is_refused(self, key, make, tmp_path):
+        path = write_bundle(make(), tmp_path / "b")
+        manifest = json.loads((path / "manifest.json").read_text())
+        for depth in (100, 900, 960, 980, 1000, 100_000):
+            deep = json.dumps(manifest | {key: 0}).replace(
+                f'"{key}": 0', f'"{key}": {"[" * depth}{"]" * depth}'
+            )
+            with pytest.raises(primo.InputError, match=r"manifest\.json"):
+                parse(deep.encode())
 
     def test_seeded_noise_is_marked_everywhere(self, make, tmp_path):
         path = write_bundle(make(seed=1), tmp_path / "b")

@@ -84,7 +84,7 @@ def test_extra_files_and_links(whole, tmp_path):
 @pytest.mark.parametrize(
     ("edit", "match"),
     [
-        (lambda m: m.update(version=2), "version 2 and this primo reads 1"),
+        (lambda m: m.update(version=2), "version 2 and this primo reads version 1"),
         (lambda m: m.update(format="zip"), "not that of a primo bundle"),
         (lambda m: m["privacy"].update(epsilon=0.1), "says other things than moments.npz"),
         (lambda m: m.update(publishable=True, warning=None), "says other things"),

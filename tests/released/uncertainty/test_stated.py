@@ -100,3 +100,69 @@ def test_words():
     assert spread_words(np.array([0.94]), 2) == "0.94, not determined for 1 of 2 outcomes"
     assert spread_words(np.array([0.1, 0.2]), 40) == "not determined for 38 of 40 single outcomes"
     assert spread_words(np.array([0.1, 0.2, 0.3]), 3) == "median 0.20 (0.10 to 0.30)"
+
+
+def tailed(features, residual, feature_bounds=None, outcome_bounds=None):
+    """One outcome of four features with R² of 0.5; bounds that fit normal rows of deviation 1."""
+    n = len(features)
+    Y = features.sum(axis=1, keepdims=True) / 2 * np.sqrt(0.5)
+    Y = Y + np.sqrt(0.5) * residual.reshape(n, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", primo.ReproducibleNoiseWarning)
+        model = primo.PrimoRegressor(
+            epsilon=3.0,
+            delta=1e-6,
+            feature_bounds=feature_bounds or primo.Bounds(centre=0, scale=1.001, norm=3.3),
+            outcome_bounds=outcome_bounds or primo.Bounds(centre=0, scale=1.001, norm=2.2),
+            random_state=1,
+        )
+        return model.fit(features, Y).release_
+
+
+@pytest.mark.parametrize("where", ["features", "residuals", "nowhere"])
+def test_heavy_tails_that_were_shortened_leave_r_squared_open(where):
+    """Scales say how much columns vary; what the longest rows held of it is missing."""
+    rng = np.random.default_rng(3)
+    X, residual = rng.normal(size=(N, 4)), rng.normal(size=N)
+    heavy = rng.standard_t(2.3, size=(N, 5)) / np.sqrt(2.3 / 0.3)
+    made = tailed(
+        heavy[:, :4] if where == "features" else X,
+        heavy[:, 4] if where == "residuals" else residual,
+    )
+    published, fit = both(made)
+    doubted = any("vary less than the scales of their bounds say" in d for d in made.doubts())
+    assert doubted == (where != "nowhere")
+    assert fit.trusted.all() == published.trusted.all() == (where == "nowhere")
+    if where == "nowhere":
+        assert fit.r_squared[0] == pytest.approx(0.5, abs=0.04)
+
+
+def test_scales_that_promise_nothing_are_not_held_to_it():
+    """A norm that no row comes near shortens nothing, whatever the scales are."""
+    rng = np.random.default_rng(4)
+    X, residual = rng.normal(size=(N, 4)), rng.normal(size=N)
+    for bounds in (primo.Bounds(centre=0, scale=4, norm=3.3), primo.Bounds(norm=3.3)):
+        assert both(tailed(X, residual, feature_bounds=bounds))[1].trusted.all()
+    X = rng.binomial(2, 0.3, size=(N, 4)).astype(float)  # of another frequency than the panel's
+    panel = primo.Bounds.from_frequencies([0.5] * 4)
+    release = tailed(X, residual, panel, primo.Bounds(centre=0.85, scale=0.82, norm=3.0))
+    assert both(release)[1].trusted.all()
+
+
+@pytest.mark.parametrize("half", [1.0, 0.5])
+def test_columns_of_minus_one_and_one_keep_their_r_squared(half):
+    rng = np.random.default_rng(5)
+    X = half * rng.choice([-1.0, 1.0], size=(N, 4))
+    made = tailed(X, rng.normal(size=N), (-half, half), (-4, 4))
+    published, fit = both(made)
+    assert fit.trusted.all()
+    assert published.trusted.all()
+    (said,) = made.doubts()
+    assert "as those of columns of two values do: they are taken for that" in said
+
+
+def test_signs_and_something_between_are_not_two_values():
+    rng = np.random.default_rng(6)
+    X = np.clip(40 * rng.normal(size=(N, 4)), -1, 1)
+    fit = both(tailed(X, rng.normal(size=N), (-1, 1), (-4, 4)))[1]
+    assert not fit.trusted.any()

@@ -4,6 +4,7 @@ import traceback
 from decimal import Decimal
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from primo.errors import InputError
@@ -16,7 +17,6 @@ from primo.rows.sources.tabular.frames import open_frame
 from primo.rows.sources.tabular.index import index_labels
 from primo.rows.sources.tabular.text import open_text
 
-pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 
 SECRET = "secret-id-77"

@@ -5,7 +5,10 @@ import pickle
 import shutil
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import feather as arrow_feather
+from pyarrow import parquet as arrow_parquet
 
 from primo.errors import InputError
 from primo.rows.sources import unchanged
@@ -28,13 +31,12 @@ def text(folder):
 
 
 def frame(folder, suffix):
-    pa = pytest.importorskip("pyarrow")
     table = pa.table({"a": VALUES[:, 0], "b": VALUES[:, 1]})
     path = folder / f"t.{suffix}"
     if suffix == "parquet":
-        pytest.importorskip("pyarrow.parquet").write_table(table, path)
+        arrow_parquet.write_table(table, path)
     else:
-        pytest.importorskip("pyarrow.feather").write_feather(table, str(path))
+        arrow_feather.write_feather(table, str(path))
     return open_table(path), [path]
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin, Plan
-from primo.released.bundle.check import check
 from primo.released.estimation import Estimation
 from primo.released.release import Release
 from primo.variants import Variants
@@ -37,6 +36,7 @@ FILE = "manifest.json"
 FORMAT = "primo bundle"
 VERSION = 1
 MOST_BYTES = 2**20  # a manifest has a few thousand
+MOST_QUOTED = 60  # characters of an unknown key in a message
 
 SCHEMA_FILE = files("primo.released.bundle") / "schema" / "manifest.schema.json"
 
@@ -160,16 +160,44 @@ def parse(content: bytes) -> Manifest:
         raise InputError(f"{FILE} is not valid JSON; the bundle is damaged") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise InputError(f"{FILE} is not that of a primo bundle")
-    if manifest.get("version") != VERSION:
+    found = manifest.get("version")
+    if found != VERSION:
+        told = f"version {found}" if isinstance(found, int) else "no version number"
         raise InputError(
-            f"{FILE} has version {manifest.get('version')!r} and this primo reads {VERSION}; "
+            f"{FILE} has {told} and this primo reads version {VERSION}; "
             "install the primo that the release was made with, or a newer one"
         )
-    try:
-        check(manifest, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
-    except ValueError as error:
-        raise InputError(f"{FILE} does not fit its schema: {error}") from None
+    problem = _misfit(manifest)
+    if problem is not None:
+        raise InputError(f"{FILE} does not fit its schema: {problem}")
     return manifest
+
+
+def _misfit(manifest: Manifest) -> str | None:
+    """Say where a manifest breaks the published schema; None if it fits.
+
+    The words name places and rules of the schema, and an unknown key, which is public as the whole
+    manifest is; a value is not quoted, because it may be of any size.
+    """
+    from jsonschema import Draft202012Validator  # here, because it takes a while to load
+
+    schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    try:
+        error = next(Draft202012Validator(schema).iter_errors(manifest), None)
+    except RecursionError:  # jsonschema writes the value into its message, however deep it is
+        return "it is nested too deeply"
+    if error is None:
+        return None
+    place = ".".join(["manifest", *map(str, error.absolute_path)])
+    match error.validator:
+        case "required":
+            absent = (key for key in error.validator_value if key not in error.instance)
+            return f"{place} has no {next(absent)!r}"
+        case "additionalProperties":
+            unknown = min(set(error.instance).difference(error.schema["properties"]))
+            return f"{place} has an unknown {unknown[:MOST_QUOTED]!r}"
+        case rule:
+            return f"{place} breaks the rule {rule!r}: {json.dumps(error.validator_value)}"
 
 
 def _once(pairs: list[tuple[str, Any]]) -> Manifest:

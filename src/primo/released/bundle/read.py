@@ -43,7 +43,23 @@ class Parts(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Bundle:
-    """A verified bundle; `manifest` is the JSON as written (docs/bundle.md)."""
+    """A verified bundle; `manifest` is the JSON as written (docs/bundle.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> folder = primo.write_bundle(model.fit(X, Y).release_, "first-release")
+    >>> bundle = primo.read_bundle(folder)
+    >>> bundle.coefficients().slopes.shape, len(bundle.digest)
+    ((2, 3), 64)
+    """
 
     path: Path
     manifest: dict[str, Any]
@@ -81,12 +97,8 @@ class Bundle:
         """Return columns of the table "coefficients" or "outcomes", as stored; all by default."""
         if name not in TABLES:
             raise InputError(f"no table is called {name!r}; choose one of {', '.join(TABLES)}")
-        try:
-            import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
-        except ImportError:
-            raise InputError(
-                "reading a bundle's tables needs pyarrow; pip install pyarrow"
-            ) from None
+        import pyarrow.parquet as pq
+
         with self._parts.open(f"{name}.parquet") as file:
             try:
                 stored = pq.ParquetFile(file)
@@ -114,6 +126,20 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     The hashes prove that the parts belong together. Whether this is *the* release that was made is
     proved by comparing `digest` with the one in the ledger or in the publication.
     Cost: reads every byte once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> path = primo.write_bundle(model.fit(X, Y).release_, "first.zip")
+    >>> primo.read_bundle(path).release.outcome_names
+    ('y0', 'y1', 'y2')
     """
     place = Path(path)
     parts = _parts(place)
@@ -133,7 +159,13 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
             variants = read_variants(text, haplotypes=bool(manifest["haplotypes"]))
         config = _text(parts, "config.toml")
     except InputError as error:
-        raise InputError(f"{str(place)!r} is refused: {error}") from None
+        raise InputError(
+            f"{str(place)!r} is refused: ",
+            error.message,
+            argument=error.argument,
+            value=error.value,
+            remedy=error.remedy,
+        ) from None
     except OSError as error:
         raise InputError(f"cannot read {str(place)!r}: {error.strerror}") from None
     return Bundle(

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from primo._util.atomic import new_file, new_folder, publish
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.released.bundle.describe import plan_text, statement_text
 from primo.released.bundle.manifest import CONTENT, FILE, encode, has_slope_intervals, make_manifest
 from primo.released.bundle.tables import variants_text, write_tables
@@ -72,6 +72,20 @@ def write_bundle(
     hashes depend on rows. Dates have no time of day, the files' included.
     The bundle appears in one atomic step, after its bytes are on the disk.
     Cost: O(d²·l) and two tables of d·l lines; memory of a block of outcomes beside d·l numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 2))
+    >>> Y = X @ rng.uniform(-1, 1, size=(2, 3))
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2)
+    ... )
+    >>> path = primo.write_bundle(model.fit(X, Y).release_, "first.zip")
+    >>> path.name
+    'first.zip'
     """
     release, target = expect_release(release), Path(path)
     release_id = check_release_id(release_id or new_release_id())
@@ -129,8 +143,9 @@ def check_release_id(release_id: str) -> str:
     """Return a name if it is one that a manifest and a ledger can hold."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", release_id):
         raise InputError(
-            f"release_id={release_id!r}: use up to 128 letters, digits, dots, dashes and underscores, "
-            "a letter or digit first"
+            Argument("release_id", release_id),
+            ": use up to 128 letters, digits, dots, dashes and underscores, "
+            "a letter or digit first",
         )
     return release_id
 

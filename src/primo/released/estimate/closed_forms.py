@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.released.estimate.problem import NoisyMoments
 
 __all__ = ["closed_form_filter", "default_ridge_lambda", "ridge_filter"]
@@ -29,7 +29,9 @@ def ridge_filter(values: Floats, ridge_lambda: float) -> Floats:
     answer; where Â is positive semi-definite this is (Â + λI)⁻¹. Directions with a⁺ + λ = 0 get 0.
     """
     if not (np.isfinite(ridge_lambda) and ridge_lambda >= 0):
-        raise InputError(f"ridge_lambda must be finite and not negative, not {ridge_lambda}")
+        raise InputError(
+            Argument("ridge_lambda"), f" must be finite and not negative, not {ridge_lambda}"
+        )
     divisor = np.maximum(values, 0.0) + ridge_lambda
     cutoff = len(values) * np.finfo(np.float64).eps * np.abs(values).max()
     return np.divide(1.0, divisor, out=np.zeros_like(values), where=divisor > cutoff)

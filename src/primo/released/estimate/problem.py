@@ -22,7 +22,7 @@ class NoisyMoments:
     """Released second moments of centred data, as sums over rows, with the scale of their noise.
 
     A symmetric matrix released at scale σ carries N(0, σ²) on its diagonal and N(0, σ²/2) off it
-    (mathematics.md, section 2). Everything here is public.
+    (mathematics.md section 2). Everything here is public.
     """
 
     n: int

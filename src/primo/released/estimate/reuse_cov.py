@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.released.estimate.closed_forms import ridge_filter
 
 __all__ = [
@@ -72,7 +72,9 @@ def reuse_cov(
             f" {association.shape}, needs {(d, d)}"
         )
     if not (math.isfinite(ridge_lambda) and ridge_lambda >= 0):
-        raise InputError(f"ridge_lambda must be finite and not negative, not {ridge_lambda}")
+        raise InputError(
+            Argument("ridge_lambda"), f" must be finite and not negative, not {ridge_lambda}"
+        )
     if solver == "fast":
         values, vectors = np.linalg.eigh(covariance)
         scaled = vectors * ridge_filter(values, ridge_lambda)
@@ -83,7 +85,12 @@ def reuse_cov(
         return _solve_qr(information, average)
     if solver == "cg":
         return _solve_cg(information, average)
-    raise InputError(f"unknown solver {solver!r}; choose one of {', '.join(SOLVERS)}")
+    raise InputError(
+        f"unknown solver {solver!r}",
+        argument="solver",
+        value=solver,
+        remedy=f"choose one of {', '.join(SOLVERS)}",
+    )
 
 
 def _solve_qr(information: Floats, average: Floats) -> Floats:
@@ -92,8 +99,12 @@ def _solve_qr(information: Floats, average: Floats) -> Floats:
     pivots = np.abs(np.diagonal(r))
     if pivots.min() <= len(r) * np.finfo(np.float64).eps * pivots.max():
         raise InputError(
-            "the covariance plus ridge_lambda is singular to working precision; choose a larger"
-            " ridge_lambda, for example adassp_lambda's"
+            "the covariance plus ",
+            Argument("ridge_lambda"),
+            " is singular to working precision",
+            remedy=Message.of(
+                "choose a larger ", Argument("ridge_lambda"), ", for example adassp_lambda's"
+            ),
         )
     return np.asarray(scipy.linalg.solve_triangular(r, q.T @ average))
 
@@ -113,8 +124,12 @@ def _solve_cg(matrix: Floats, targets: Floats) -> Floats:
         curvature = np.einsum("ij,ij->j", direction, image)
         if (curvature[active] <= 0).any():
             raise InputError(
-                "conjugate gradients need a positive definite covariance plus ridge_lambda, and this"
-                ' one is not; choose a larger ridge_lambda, or solver="qr"'
+                "conjugate gradients need a positive definite covariance plus ",
+                Argument("ridge_lambda"),
+                ", and this one is not",
+                remedy=Message.of(
+                    "choose a larger ", Argument("ridge_lambda"), ", or ", Argument("solver", "qr")
+                ),
             )
         step = np.divide(energy, curvature, out=np.zeros_like(energy), where=active)
         solution += step * direction
@@ -123,8 +138,12 @@ def _solve_cg(matrix: Floats, targets: Floats) -> Floats:
         direction *= np.divide(energy, before, out=np.zeros_like(energy), where=active)
         direction += residual
     raise InputError(
-        "conjugate gradients did not converge: the covariance plus ridge_lambda is too badly"
-        ' conditioned; choose a larger ridge_lambda, or solver="qr"'
+        "conjugate gradients did not converge: the covariance plus ",
+        Argument("ridge_lambda"),
+        " is too badly conditioned",
+        remedy=Message.of(
+            "choose a larger ", Argument("ridge_lambda"), ", or ", Argument("solver", "qr")
+        ),
     )
 
 
@@ -166,7 +185,9 @@ def theorem_lambda(
         λ in units of XᵀX (sums over rows): the paper's is this over n.
     """
     if not (math.isfinite(coefficient_norm) and coefficient_norm > 0):
-        raise InputError(f"coefficient_norm must be finite and positive, not {coefficient_norm}")
+        raise InputError(
+            Argument("coefficient_norm"), f" must be finite and positive, not {coefficient_norm}"
+        )
     covariance_term = d * covariance_sigma**2 * _log_factor(d, failure)
     return math.sqrt(covariance_term + association_error / coefficient_norm**2)
 
@@ -251,5 +272,7 @@ def adassp_lambda(covariance: Floats, *, covariance_sigma: float, failure: float
 def _log_factor(d: int, failure: float) -> float:
     """L = log(2d²/ρ) of Lemma 6."""
     if not 0 < failure < 1:
-        raise InputError(f"failure, a probability, must be between 0 and 1, not {failure}")
+        raise InputError(
+            Argument("failure"), f", a probability, must be between 0 and 1, not {failure}"
+        )
     return math.log(2 * d**2 / failure)

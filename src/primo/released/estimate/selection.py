@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.released.estimate.closed_forms import (
     closed_form_filter,
     default_ridge_lambda,
@@ -38,7 +38,7 @@ def estimate(
         The release. Nothing else is read, so whatever is done here costs no privacy.
     estimator
         - ``"ridge"``: (Â⁺ + λI)⁻¹Ĝ, with Â⁺ the covariance made positive semi-definite.
-        - ``"filter"``: the closed-form filter a⁺/(a⁺² + λ²) of mathematics.md, section 6.
+        - ``"filter"``: the closed-form filter a⁺/(a⁺² + λ²) of mathematics.md section 6.
         - ``"one-sided"``: the filter of least expected error, simulated from the release.
         - ``"two-sided"``: the same after rotating the outcomes by their released moments, with its
           own prior for each group of outcome directions of similar variance. It is one-sided where
@@ -60,9 +60,19 @@ def estimate(
     outcome moments were released, one l×l eigendecomposition and two products of d×l by l×l more.
     """
     if estimator not in ESTIMATORS:
-        raise InputError(f"unknown estimator {estimator!r}; choose one of {', '.join(ESTIMATORS)}")
+        raise InputError(
+            f"unknown estimator {estimator!r}",
+            argument="estimator",
+            value=estimator,
+            remedy=f"choose one of {', '.join(ESTIMATORS)}",
+        )
     if ridge_lambda is not None and estimator != "ridge":
-        raise InputError(f'ridge_lambda belongs to estimator="ridge", not to {estimator!r}')
+        raise InputError(
+            Argument("ridge_lambda"),
+            " belongs to ",
+            Argument("estimator", "ridge"),
+            f", not to {estimator!r}",
+        )
     if estimator not in {"ridge", "filter"}:
         return fit_filter(moments, sides=estimator).estimate(moments)
     values, vectors = np.linalg.eigh(moments.covariance)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from primo._util.atomic import as_text, new_file, new_folder, publish, whole_file
 from primo._util.writers import escaped
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.released.coefficients import Coefficients
 from primo.variants import Variants
 
@@ -91,7 +91,9 @@ def write_pgs_catalog(
     together or not at all, named after the outcomes, with safe and unique names.
     """
     if not re.fullmatch(r"[A-Za-z0-9._-]+", genome_build):
-        raise InputError(f"genome_build={genome_build!r}: give a name such as GRCh38, or NR")
+        raise InputError(
+            Argument("genome_build", genome_build), ": give a name such as GRCh38, or NR"
+        )
     slopes, _ = _slopes(coefficients, variants)
     target = Path(folder)
     ending = ".txt.gz" if compress else ".txt"

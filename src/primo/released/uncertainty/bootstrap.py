@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.released.estimate.centring import reflect
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.intervals import Intervals, coefficient_intervals
@@ -50,7 +50,9 @@ def bootstrap_intervals(
     check_level(level)
     check_target(target)
     if draws < 20:
-        raise InputError(f"draws={draws} is too few for a quantile; give at least 20")
+        raise InputError(
+            Argument("draws", draws), " is too few for a quantile", remedy="give at least 20"
+        )
     system = system_of(release)
     posterior = system.posterior
     made = coefficient_intervals(release, level=level, target=target)

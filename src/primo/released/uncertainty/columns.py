@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
+from scipy.stats import chi2
 
 from primo.planning.plan import CovarianceOrigin
 from primo.privacy.bounds import Clip
@@ -28,10 +29,12 @@ __all__ = [
     "at_one_end",
     "feature_block",
     "fitting",
+    "less_than_stated",
     "lost_in_noise",
     "near_an_end",
     "outcome_block",
     "shortened",
+    "two_values",
 ]
 
 Floats = NDArray[np.float64]
@@ -44,6 +47,13 @@ BOTH_ENDS = 0.9  # of the largest mean square: nearly all values lie at the two 
 KNOWN = 0.25  # relative error of an outcome's own variation above which its R² is not determined
 FEWEST_ALIKE = 4  # outcomes that can be told to be alike; as `system` shrinks their variations
 FAR_BELOW = 0.25  # of the variation of the outcomes that can be told from noise
+LESS = (
+    0.9  # of the variance that scales promise: below it long rows held the rest, or scales are wide
+)
+LEAST_KEPT = 0.6  # of that variance, whatever shortening was to be expected
+FEW = 0.04  # mean squared length over the squared norm, below which hardly a row can be that long
+RAREST = 0.01  # frequency below which `Bounds.from_frequencies` does not follow an allele
+TAIL = (np.arange(200) + 0.5) / 200  # shares of rows at which lengths are compared with the norm
 EXAMPLES = 3
 
 
@@ -52,6 +62,7 @@ class Block:
     """What a release says of the columns of one block, in scaled units, (width,) each."""
 
     word: str  # "feature" or "outcome"
+    n: int  # rows
     names: tuple[str, ...]
     clip: Clip
     square: Floats  # mean squares
@@ -117,6 +128,7 @@ def feature_block(release: ReleasedMoments) -> Block | None:
     together = float(np.sum(moments**2)) - sigma**2 * d - off**2 * d * (d - 1)
     return Block(
         word="feature",
+        n=n,
         names=release.feature_names,
         clip=plan.features,
         square=np.diagonal(moments) / n,
@@ -140,6 +152,7 @@ def outcome_block(release: ReleasedMoments) -> Block:
         squares = float(np.sum(moments**2)) - sigma**2 * plan.l * (plan.l + 1) / 2
     return Block(
         word="outcome",
+        n=n,
         names=release.outcome_names,
         clip=plan.outcomes,
         square=diagonal / n,
@@ -161,9 +174,8 @@ def _effective(total: float, squares: float, width: int) -> float:
 class Fitting:
     """Of which outcomes R² can be stated; flags of the outcomes, (l,) each."""
 
-    features_cut: (
-        bool  # some features were cut, by the look of them: R² would hold for cut rows only
-    )
+    # Some features were cut or shortened, by the look of them: R² would hold for such rows only.
+    features_cut: bool
     cut: Flags  # the outcome itself was
     lost: Flags  # its variation cannot be told from noise, though that of others can
     known: Flags  # its variation is known to 25 %, or that of all if they are alike
@@ -193,7 +205,7 @@ def fitting(release: ReleasedMoments) -> Fitting:
     features, outcomes = feature_block(release), outcome_block(release)
     # Allele counts: rare alleles lie at 0, and so do common ones at the other end if counted so.
     copies = 2 if release.plan.rows_per_person == 1 else 1
-    cut = _cut(outcomes, copies) | shortened(outcomes)
+    cut = _cut(outcomes, copies) | shortened(outcomes) | less_than_stated(outcomes)
     lost = lost_in_noise(outcomes)
     variance, error = outcomes.variance
     left = ~cut & ~lost
@@ -206,7 +218,11 @@ def fitting(release: ReleasedMoments) -> Fitting:
         alike = float(off @ off) < 2 * (count - 3)
     return Fitting(
         features_cut=features is not None
-        and (bool(_cut(features, copies).any()) or shortened(features)),
+        and (
+            bool(_cut(features, copies).any())
+            or shortened(features)
+            or bool(less_than_stated(features).all())
+        ),
         cut=cut,
         lost=lost,
         known=np.asarray((variance > 0) & (error <= KNOWN * variance)) | (left & alike),
@@ -225,7 +241,7 @@ def _cut(block: Block, copies: int) -> Flags:
         assert block.mean is not None
         alleles = (block.clip.centre == copies / 2) & (block.clip.scale == copies / 2)
         stuck &= ~(_codes(block.clip) & ((block.mean < 0) | alleles))
-    return stuck | at_both_ends(block)
+    return stuck | (at_both_ends(block) & ~two_values(block))
 
 
 def at_one_end(block: Block) -> Flags:
@@ -249,6 +265,51 @@ def at_both_ends(block: Block) -> Flags:
         return np.zeros(block.width, dtype=bool)
     ends = _enough(block.square, block.square_error, block.margin, BOTH_ENDS)
     return np.asarray(ends & ~at_one_end(block) & ~near_an_end(block) & ~_codes(block.clip))
+
+
+def two_values(block: Block) -> Flags:
+    """Which columns of the range −1 to 1 (or −½ to ½) have all values at its ends: two values, no more.
+
+    Whatever is cut to such a range leaves some values inside, unless it is far too narrow.
+    """
+    clip = block.clip
+    signs = (clip.centre == 0) & ((clip.scale == 1) | (clip.scale == 0.5))
+    whole = block.square + block.margin * block.square_error >= 1 - 1e-4
+    return np.asarray(signs & whole) if clip.box else np.zeros(block.width, dtype=bool)
+
+
+def less_than_stated(block: Block, errors: float = 0.0) -> Flags:
+    """Which columns vary less than their public scales promise, by more than shortening explains.
+
+    A scale is a public standard deviation. Rows of normal length that are shortened to the norm keep a
+    known share of the variance. Where a column has less, its longest rows held much of it (heavy
+    tails) and what they explained is unknown, or the scale is too wide: the release cannot tell which.
+    It is asked of the mean and the median column, and of each by itself. `errors` is how many standard
+    errors of noise are allowed for: none where R² would be stated on the strength of it. Nothing is
+    promised by ranges, by a norm alone, or where rows are so much shorter than the norm that hardly one
+    can have reached it. Columns with the scale of allele counts (or zeros and ones) of their mean have
+    no tails.
+    """
+    clip = block.clip
+    none = np.zeros(block.width, dtype=bool)
+    promised = ~_counted(clip)
+    if clip.box or bool((clip.scale == 1).all()) or not promised.any():
+        return none
+    if block.length[0] < FEW * clip.norm**2:
+        return none
+    offset = max(block.offset[0], 0.0) if block.mean is not None else 0.0
+    sizes = chi2.ppf(TAIL, block.spread_out) / block.spread_out
+    shorter = np.minimum(1.0, clip.norm**2 / (offset + block.width * sizes))
+    limit = max(LESS * float(np.mean(sizes * shorter)), LEAST_KEPT)
+    variance, error = block.variance
+    total, noise = float(variance[promised].mean()), float(np.mean(error[promised] ** 2))
+    sampled = math.sqrt(2 / block.n)  # relative error of a variance, of so many rows
+    allowed = math.hypot(errors * math.sqrt(noise / promised.sum()), sampled * total)
+    middle = float(np.median(variance[promised])) + errors * math.sqrt(noise)
+    if min(total + allowed, middle + sampled * total) < limit:
+        return promised
+    # One column of many is named only if noise does not explain it.
+    return np.asarray(promised & (variance + (1 + errors) * error + sampled * variance < limit))
 
 
 def shortened(block: Block) -> bool:
@@ -288,6 +349,17 @@ def _codes(clip: Clip) -> Flags:
     lower, upper = clip.centre - clip.scale, clip.centre + clip.scale
     whole = (lower == np.round(lower)) & (upper == np.round(upper))
     return np.asarray(whole & (lower >= 0) & (upper <= 2))
+
+
+def _counted(clip: Clip) -> Flags:
+    """Columns scaled as counts of alleles, or zeros and ones, of their mean."""
+    found = np.zeros(clip.width, dtype=bool)
+    for copies in (1, 2):
+        f = np.clip(clip.centre / copies, 0.0, 1.0)
+        kept = np.clip(f, RAREST, 1 - RAREST)
+        inside = (clip.centre >= 0) & (clip.centre <= copies)
+        found |= inside & np.isclose(clip.scale**2, copies * kept * (1 - kept), rtol=1e-6)
+    return found
 
 
 def _short(name: str) -> str:

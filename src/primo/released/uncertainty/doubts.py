@@ -22,10 +22,12 @@ from primo.released.uncertainty.columns import (
     at_both_ends,
     at_one_end,
     feature_block,
+    less_than_stated,
     lost_in_noise,
     near_an_end,
     outcome_block,
     shortened,
+    two_values,
 )
 
 __all__ = ["FALSE_ALARM", "bound_doubts"]
@@ -78,11 +80,18 @@ def _ranges(block: Block, stuck: Flags) -> list[str]:
                 "half-width): the distance to the middle is paid for in noise. Next time: put the "
                 "middle of the range near the mean that is publicly known, or give it as centre"
             )
-    ends = at_both_ends(block)
-    if ends.any():
+    ends, signs = at_both_ends(block), two_values(block)
+    if (ends & signs).any():
         said.append(
-            f"nearly all values of {block.some(ends)} lie at the two ends of their range. That is "
-            "right for columns of two values; all others were cut to almost nothing and their "
+            f"all values of {block.some(ends & signs)} lie at the two ends of their range, as those of "
+            "columns of two values do: they are taken for that. If they are not, they were cut to "
+            "almost nothing, and coefficients and R² mean something else. Next time, if so: a range "
+            "that holds most values"
+        )
+    if (ends & ~signs).any():
+        said.append(
+            f"nearly all values of {block.some(ends & ~signs)} lie at the two ends of their range. "
+            "That is right for columns of two values; all others were cut to almost nothing and their "
             "coefficients mean something else. R² of rows that are not cut is not determined. Next "
             "time: a range that holds most values"
         )
@@ -125,6 +134,15 @@ def _lengths(block: Block) -> list[str]:
             "are off by that factor. It is right where every row has this very length. Next time: "
             "a norm of about the root of Σ (sd² + (mean − middle)²)/half-width², from public "
             "knowledge"
+        )
+    less = less_than_stated(block, errors=margin)
+    if less.any() and not shortened(block):
+        said.append(
+            f"{block.some(less)} vary less than the scales of their bounds say: long rows held the "
+            f"rest and were shortened to the norm of {clip.norm:.3g} (heavy tails), or the scales are "
+            "larger than the standard deviations. R² of rows that are not shortened is not determined. "
+            "Next time: a longer norm, a logarithm or another transformation that shortens the tails, "
+            "or scales that are standard deviations"
         )
     if length + margin * error < limit * SHORT**2:
         said.append(

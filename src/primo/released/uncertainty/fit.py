@@ -1,14 +1,17 @@
 """Private goodness of fit: how much of each outcome the features explain, from released numbers.
 
-For the least-squares coefficients θ of the rows, with w = e − E₁θ, exactly
+In the basis of the released eigenvectors the true covariance A has a diagonal a and, off it, small
+random entries B that the noise made (both simulated, `posterior`). For the least-squares coefficients
+t of the rows in that basis the released association is h = (a + B)t + e. Summed over the directions F
+that are firm (`_firm`; the others are G) exactly
 
-    ĜᵀÂ⁻¹Ĝ = θᵀAθ + 2θᵀe − θᵀE₁θ + wᵀÂ⁻¹w,
+    Σ_F h²/a = S − t_GᵀAt_G + t_FᵀBt_F + 2t_Fᵀe + Σ_F (Bt + e)²/a,      S = tᵀAt explained in all.
 
-so the explained variation S = θᵀAθ is over-estimated by about (σ₂² + s²‖θ‖²)·tr Â⁻¹, with a variance
-that is quadratic in S once ‖θ‖² = ρ·S is granted (ρ from the posterior). R² = S/C with the noisy
+So only the firm part of t meets the noise to first order, and the last sum is what S is over-estimated
+by; its mean and variance are quadratic in S once t²/S is granted (from the posterior). t_GᵀAt_G comes
+from the posterior: dividing by the eigenvalues of G would drown everything else. R² = S/C with the noisy
 variation C is a ratio again: its interval inverts "S − R²C is 0", so it is asymmetric, never leaves
-[0, 1] and contains the estimate. Directions of the features that are not firm (`system.FIRM`) enter
-through the posterior instead: dividing by their eigenvalues would drown everything else.
+[0, 1] and contains the estimate.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from scipy.stats import chi2
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.columns import fitting
 from primo.released.uncertainty.multiple import benjamini_hochberg
+from primo.released.uncertainty.posterior import Posterior
 from primo.released.uncertainty.system import FIRM, System, check_level, check_target, system_of
 
 __all__ = [
@@ -39,8 +43,11 @@ Floats = NDArray[np.float64]
 FOUND = "signal found"
 NOT_FOUND = "not distinguishable from noise"
 NOT_DETERMINED = "not determined"
-FIRM_VARIATION = 0.25  # relative error of an outcome's variation above which R² is not trusted
-SOFT_SHARE = 0.1  # of the explained variation in directions that are not firm: the same
+FIRM_VARIATION = 0.2  # relative error of an outcome's variation above which R² is not trusted
+MOSTLY = 0.5  # of a released eigenvalue that the features must make: the rest is noise
+WIDEST = 0.75  # interval that says hardly more than that R² lies between 0 and 1: the same
+HIDDEN = 0.05  # of the variation, that could be explained along them unnoticed: the same
+SOFT_SHARE = 0.2  # of the explained variation in directions that are not firm: the same
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,11 +105,14 @@ def goodness_of_fit(
     -----
     The verdict tests "no slope differs from 0 in the population" and does not depend on `target`. It
     holds whatever the noise of the covariance, which is not divided by.
-    `trusted` is False where the variation of the outcome is known to no better than 25 %, or more
-    than 10 % of what is explained lies in directions of the features lost in covariance noise. R² is
-    then not determined: its interval is [0, 1]. The same holds where the outcome itself, or any feature,
-    was cut to its bounds by the look of it (`columns.fitting`). Interval and
-    estimate always lie in [0, 1], the estimate in the interval.
+    `trusted` is False where the variation of the outcome is known to no better than 20 %; where more
+    than 20 % of what is explained lies in directions of the features lost in covariance noise, or, if
+    nothing is seen to be explained, more than 5 % of the variation could be explained there unnoticed;
+    and where the interval would be longer than 0.75. R² is then not determined: its interval is [0, 1].
+    The same holds where the outcome itself, or any feature, was cut to its bounds by the look of it, or
+    varies less than the scales of its bounds say (`columns.fitting`). Heavy tails that a norm alone
+    shortened do not show in a release. Interval and estimate always lie in [0, 1], the estimate in the
+    interval.
     Guarantee: post-processing; costs no privacy. Cost: that of `primo.coefficients`.
     """
     check_level(level)
@@ -154,48 +164,67 @@ def _r_squared(
 ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
     """Estimate, lower and upper end, and whether they can be trusted; (l,) each."""
     posterior = system.posterior
-    vectors, values, s2 = posterior.vectors, posterior.released, system.off_variance
-    top = max(float(values.max()), 0.0)
-    firm = values > max(FIRM * np.sqrt(2 * s2), 1e-10 * top)
+    values, s2 = posterior.values, system.off_variance
+    firm = _firm(posterior, s2)
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=firm)
-    h2 = (vectors.T @ posterior.moments.association) ** 2
+    h2 = (posterior.vectors.T @ posterior.moments.association) ** 2
     second = posterior.along**2 + posterior.errors @ posterior.shares.T
-    weighted = posterior.values @ second
+    weighted = values @ second
     signal = weighted > 1e-12 * system.variation  # where not, nothing to speak of is explained
-    ratio = np.divide(second.sum(axis=0), weighted, out=np.zeros(system.l), where=signal)  # ‖θ‖²/S
-    firm_ratio = np.divide(inverse @ second, weighted, out=np.zeros(system.l), where=signal)
-    soft = np.where(firm, 0.0, posterior.values) @ second
+    per_unit = np.divide(second, weighted, out=np.zeros_like(second), where=signal)  # t²/S
+    leaked = posterior.crossed @ per_unit
+    within = np.where(firm[:, None], per_unit, 0.0)
+    soft = np.where(firm, 0.0, values) @ second
 
     sampling = system.sampling(target)
     # E[raw] = bias + scale·S and Var[raw] = c0 + c1·S + c2·S².
     base = posterior.moments.noise_variances
     raw = inverse @ h2 + soft
     bias = base * inverse.sum() + sampling * system.d
-    scale = 1 + s2 * (ratio * inverse.sum() + firm_ratio)
-    squares = float(inverse @ inverse)
-    c0 = 2 * base**2 * squares + 2 * soft**2 + 2 * system.d * sampling**2
-    c1 = 4 * base * ratio + 4 * base * s2 * ratio * squares
-    c2 = 2 * s2 * ratio**2 + 2 * (s2 * ratio) ** 2 * squares
+    scale = 1 + inverse @ leaked
+    squares = inverse**2
+    c0 = 2 * base**2 * squares.sum() + 2 * soft**2 + 2 * system.d * sampling**2
+    c1 = 4 * base * (within.sum(axis=0) + squares @ leaked)
+    c2 = 2 * np.sum(within * (posterior.crossed @ within + s2 * within), axis=0)
+    c2 += 2 * squares @ leaked**2
     variation = system.variation
     excess = raw - bias
     estimate = np.clip(excess / (scale * variation), 0.0, 1.0)
     # In terms of R² = S/C, with the error of C.
     c1 = c1 * variation + 4 * sampling * (1 - estimate) ** 2 * variation
     c2 = c2 * variation**2 + scale**2 * system.variation_variance + 4 * system.n * sampling**2
+    kappa = float(ndtri((1 + level) / 2)) ** 2
     lower, upper = _inverted(
         estimate,
         slope=scale * variation,
         constant=c0,
         linear=c1,
         square=c2,
-        kappa=float(ndtri((1 + level) / 2)) ** 2,
+        kappa=kappa,
     )
     trusted = np.sqrt(system.variation_variance) <= FIRM_VARIATION * variation
     trusted &= soft <= SOFT_SHARE * np.maximum(weighted, 1e-300)
-    # Where nothing seems to be explained it must not be for want of directions that are known.
-    known = posterior.values[firm].sum() >= (1 - SOFT_SHARE) * posterior.values.sum() > 0
-    trusted &= signal | known
+    # Where nothing is seen to be explained it must not be for want of directions that are known: what
+    # would go unnoticed along the others must be little.
+    lost = ~firm & (
+        values <= 1e-10 * max(float(values.max()), 0.0)
+    )  # of an exact one it is nothing
+    unseen = np.divide(1.0, values, out=np.zeros_like(values), where=~firm & ~lost)
+    hidden = unseen @ h2 + kappa * base * unseen.sum()
+    hidden = np.where(lost.any() and s2 > 0, np.inf, hidden)
+    trusted &= (lower > 0) | (hidden <= HIDDEN * variation)
+    # Judged half-way between the ends: near them intervals are short because they stop there.
+    halfway = np.sqrt(kappa * (c0 + c1 / 2 + c2 / 4))
+    trusted &= 2 * halfway <= WIDEST * scale * variation
     return estimate, lower, upper, trusted
+
+
+def _firm(posterior: Posterior, off_variance: float) -> NDArray[np.bool_]:
+    """Which directions are known well enough to divide by what the features vary along them, (d,)."""
+    released, values = posterior.released, posterior.values
+    top = max(float(values.max()), 0.0)
+    firm = released > FIRM * np.sqrt(2 * off_variance)
+    return np.asarray(firm & (values > np.maximum(MOSTLY * released, 1e-10 * top)))
 
 
 def _inverted(

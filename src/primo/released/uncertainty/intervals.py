@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.confidence import infer
 from primo.released.uncertainty.system import System, check_level, check_target, system_of
@@ -167,7 +167,9 @@ def check(*, level: float, kind: str, target: str) -> None:
     check_level(level)
     check_target(target)
     if kind not in KINDS:
-        raise InputError(f'kind={kind!r} is unknown; choose "confidence" or "posterior"')
+        raise InputError(
+            Argument("kind", kind), " is unknown", remedy='choose "confidence" or "posterior"'
+        )
 
 
 def outcome_blocks(l: int, terms: int) -> Iterator[slice]:

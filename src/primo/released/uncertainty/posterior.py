@@ -7,9 +7,9 @@ of Â, the variance
     g²·(B + σ₂²) − 2g·b + t,     B = VᵀASAV,   b = VᵀASV,   t = VᵀSV   (diagonals),
 
 averaged over simulated noise of the covariance: filter noise, covariance noise and what shrinkage
-leaves out, in one number per direction and group of outcomes. The closed form of mathematics.md,
-1/(a²/v + 1/τ²), is its value for exact eigenvectors and the best g. S is not the prior that the filter
-was chosen under but the more careful one of `uncertainty.prior`. Coverage is *on average over
+leaves out, in one number per direction and group of outcomes. For exact eigenvectors and the best g
+it is the closed form 1/(a²/v + 1/τ²) (mathematics.md section 7). S is not the prior that the filter was
+chosen under but the more careful one of `uncertainty.prior`. Coverage is *on average over
 coefficients and outcomes*, as always in empirical Bayes: not for each single one.
 
 All of it happens in the coordinates z of `estimate.centring`, which are those of the features with the
@@ -51,6 +51,7 @@ class Posterior:
     errors: Floats  # (d, groups)
     strengths: Floats  # (d, groups) prior variance of a coefficient along each direction
     values: Floats  # (d,) expected vᵀAv of the true covariance along each direction
+    crossed: Floats  # (d, d) expected (vᵀAu)² between different directions; 0 on the diagonal
     shares: Floats  # (l, groups) squared share of an outcome in each group of directions
     along: Floats  # (d, l) coefficients of z along the directions
     theta: Floats  # (width, l) coefficients of the features and, last, of the constant
@@ -126,6 +127,7 @@ def posterior_of(release: ReleasedMoments) -> Posterior:
         errors=errors,
         strengths=strengths,
         values=replicas.mean_values(),
+        crossed=_crossed(replicas),
         shares=shares,
         along=fitted.vectors.T @ coefficients,
         theta=found.restore(coefficients),
@@ -140,6 +142,22 @@ def _errors(fitted: FittedFilter, replicas: Replicas) -> tuple[Floats, Floats]:
     strengths = replicas.along(variances)
     quadratic = filters**2 * square - 2 * filters * cross + strengths
     return np.maximum(quadratic, 0.0) + filters**2 * fitted.groups.noise_variance, strengths
+
+
+def _crossed(replicas: Replicas) -> Floats:
+    """Return the expected squares of the true covariance off its diagonal, in the noisy basis.
+
+    The noise of the covariance is what makes them, but they can be much smaller than it: where true
+    eigenvalues are alike the covariance is diagonal in every basis.
+    """
+    d = replicas.truths.shape[1]
+    crossed = np.zeros((d, d))
+    if replicas.bases is None:
+        return crossed
+    for basis, truth in zip(replicas.bases, replicas.truths, strict=True):
+        crossed += (basis.T @ (truth[:, None] * basis)) ** 2
+    np.fill_diagonal(crossed, 0.0)
+    return np.asarray(crossed / len(replicas.bases))
 
 
 def _shares(groups: OutcomeGroups, l: int) -> Floats:

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.planning.plan import CovarianceOrigin
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.posterior import Posterior, posterior_of
@@ -175,7 +175,8 @@ def system_of(release: ReleasedMoments) -> System:
     if plan.association == "projection":
         raise InputError(
             "the association of this release was projected, so its noise has no known law and there"
-            ' are no intervals for it; release with association="gauss"'
+            " are no intervals for it",
+            remedy=Message.of("release with ", Argument("association", "gauss")),
         )
     if plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
         raise InputError(
@@ -220,14 +221,16 @@ def system_of(release: ReleasedMoments) -> System:
 def check_level(level: float) -> float:
     """Return a level of confidence if it is one."""
     if not 0 < level < 1:
-        raise InputError(f"level={level!r} must lie between 0 and 1, for example 0.95")
+        raise InputError(Argument("level", level), " must lie between 0 and 1, for example 0.95")
     return float(level)
 
 
 def check_target(target: str) -> str:
     """Return a target if it is one."""
     if target not in TARGETS:
-        raise InputError(f'target={target!r} is unknown; choose "rows" or "population"')
+        raise InputError(
+            Argument("target", target), " is unknown", remedy='choose "rows" or "population"'
+        )
     return target
 
 

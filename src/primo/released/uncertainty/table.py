@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo._util.atomic import whole_file
+from primo._util.optional import optional
 from primo._util.writers import open_table
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.intervals import check, coefficient_block, outcome_blocks
@@ -43,7 +44,7 @@ COLUMNS = tuple(SCHEMA)
 
 
 def tidy(release: ReleasedMoments, *, level: float = 0.95, target: str = "population") -> Any:
-    """Return all slopes of all outcomes, one line each: a pandas DataFrame, or arrays without pandas.
+    """Return all slopes of all outcomes, one line each, as a pandas DataFrame.
 
     `estimate` with `lower` and `upper` is the unshrunk slope with its confidence interval, `shrunk`
     the slope to predict with and its posterior interval, `q` Benjamini-Hochberg over all slopes;
@@ -51,13 +52,10 @@ def tidy(release: ReleasedMoments, *, level: float = 0.95, target: str = "popula
 
     Guarantee: post-processing; costs no privacy. Cost: O(d²·l), memory for 14 columns of d·l.
     """
+    pandas = optional("pandas", purpose="a table in memory", instead="write it with write_table")
     blocks = list(table_blocks(release, level=level, target=target))
     columns = {name: np.concatenate([block[name] for block in blocks]) for name in COLUMNS}
-    try:
-        import pandas as pd  # type: ignore[import-untyped, unused-ignore]
-    except ImportError:
-        return columns
-    return pd.DataFrame(columns)
+    return pandas.DataFrame(columns)
 
 
 def write_table(

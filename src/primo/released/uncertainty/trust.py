@@ -13,7 +13,8 @@ The criteria were set where benchmarks/coverage.py first sees coverage leave 93 
   are noise, few features and ε below 1, up to 98 % are covered.
 - R² of one outcome: see `fit.goodness_of_fit`. What is not trusted is shown as not determined, [0, 1].
 - held-out R² of what is published: a standard error above `published.DETERMINED`.
-- bounds that do not fit the rows: see `doubts`.
+- bounds that do not fit the rows: see `doubts`. With public standard deviations as scales, rows whose
+  tails were shortened show by varying less than these say; with ranges or a norm alone they do not.
 - all: the covariance is not that of the rows (a sample of them, or a reference panel).
 
 That benchmark fails if a cell that is not flagged leaves 93 to 97 %.

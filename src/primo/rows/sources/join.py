@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.rows.sources.base import Ids, Rows
 
 __all__ = ["Matched", "match", "too_few"]
@@ -90,8 +90,13 @@ def _refuse_unusable(array: Any, label: str) -> None:
     if empty or compute.count_distinct(array).as_py() != len(array):
         raise InputError(
             f"files are joined by ids that are there and differ, and those of {label} break one of the "
-            "two. Keep one row of each person; if a person owns several, put features and outcomes "
-            "into one table and declare how many (rows_per_person=...)"
+            "two",
+            remedy=Message.of(
+                "Keep one row of each person; if a person owns several, put features and outcomes into "
+                "one table and declare how many (",
+                Argument("rows_per_person", ...),
+                ")",
+            ),
         )
 
 

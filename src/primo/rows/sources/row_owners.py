@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.rows.sources.base import Columns, Ids, Source
 from primo.rows.sources.canonical import canonical_id
 
@@ -57,7 +57,12 @@ def check_ids(ids: Ids, most: int) -> None:
         owned = "one row" if most == 1 else f"{most} rows"
         raise InputError(
             f"every row needs an id, and a person may own at most {owned}; these rows break one of the "
-            "two. Keep one row of each person, or declare how many rows a person may own "
-            "(rows_per_person=...): the cost of a person grows as many times. If an individual id is "
-            "used in several families, give everybody an id of their own"
+            "two",
+            argument="rows_per_person",
+            remedy=Message.of(
+                "Keep one row of each person, or declare how many rows a person may own (",
+                Argument("rows_per_person", ...),
+                "): the cost of a person grows as many times. If an individual id is used in several "
+                "families, give everybody an id of their own",
+            ),
         )

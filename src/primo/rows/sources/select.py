@@ -10,7 +10,7 @@ from pathlib import Path
 
 from primo.errors import InputError
 
-__all__ = ["asked", "choose", "choose_both", "read_list", "refuse_overlap"]
+__all__ = ["asked", "choose", "read_list", "refuse_overlap"]
 
 _SHOWN = 3  # unknown names in a message
 _COMPARED = 100_000  # names that are searched for a similar one
@@ -48,22 +48,6 @@ def choose(
     if unknown:
         raise InputError(_unknown(unknown, len(wanted), available, what, where))
     return tuple(chosen)
-
-
-def choose_both(
-    available: Sequence[str],
-    *,
-    features: str | Sequence[str],
-    outcomes: str | Sequence[str],
-    where: str,
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Choose features and outcomes among the columns of one table; none can be both."""
-    both = (
-        choose(available, features, what="features", where=where),
-        choose(available, outcomes, what="outcomes", where=where),
-    )
-    refuse_overlap(*both)
-    return both
 
 
 def refuse_overlap(features: Sequence[str], outcomes: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from primo.errors import InputError
+from primo.errors import Advice, InputError
 
 __all__ = ["Scratch"]
 
@@ -56,8 +56,9 @@ class Scratch:
         if self._map is None:
             raise InputError(
                 f"reading in another order needs {size / 2**30:.2f} GB of scratch space in "
-                f"{folder or tempfile.gettempdir()} ({problem}); give another folder (scratch=..., "
-                "or the variable TMPDIR), or sort the tables by id"
+                f"{folder or tempfile.gettempdir()} ({problem}); give another folder (",
+                Advice("scratch", "scratch=..., or "),
+                "the variable TMPDIR), or sort the tables by id",
             )
         self._table = np.frombuffer(self._map, dtype).reshape(shape)
 

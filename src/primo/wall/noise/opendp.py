@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from primo._util.optional import optional
 from primo.errors import InputError
 from primo.wall.noise.bits import CHUNK, RandomBits
 
@@ -20,12 +21,7 @@ def check_opendp(*, seeded: bool) -> None:
         raise InputError(
             "OpenDP cannot be seeded; use fresh random bits, or backend='primo' with a seed"
         )
-    try:
-        import opendp.prelude  # noqa: F401
-    except ImportError as error:
-        raise InputError(
-            "backend 'opendp' needs OpenDP: pip install 'primo-dp[opendp]', or use backend 'primo'"
-        ) from error
+    _prelude()
 
 
 def add_opendp(
@@ -38,8 +34,7 @@ def add_opendp(
             "OpenDP draws its own noise, so a resumed release would draw a second one; use "
             "backend='primo' for a release that can be resumed"
         )
-    import opendp.prelude as dp
-
+    dp = _prelude()
     bits.claim(label)
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
@@ -49,3 +44,12 @@ def add_opendp(
     for start in range(0, flat.size, CHUNK):
         part = flat[start : start + CHUNK]
         part += np.array(measure([0] * part.size), dtype=np.int64)
+
+
+def _prelude() -> Any:
+    return optional(
+        "opendp.prelude",
+        extra="opendp",
+        purpose="backend 'opendp'",
+        instead="use backend 'primo'",
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from primo.errors import InputError, ReproducibleNoiseWarning
+from primo.errors import Argument, InputError, ReproducibleNoiseWarning
 from primo.wall.noise.bits import RandomBits
 
 __all__ = ["random_bits"]
@@ -21,12 +21,16 @@ def random_bits(random_state: Any) -> RandomBits:
         random_state = int(random_state.randint(2**31))
     if not isinstance(random_state, int | np.integer) or isinstance(random_state, bool):
         raise InputError(
-            f"random_state={random_state!r} must be an integer, a numpy RandomState or None"
+            Argument("random_state", random_state),
+            " must be an integer, a numpy RandomState or None",
         )
     warnings.warn(
-        "random_state makes the noise reproducible: the release is not private against anyone who "
-        "knows or guesses it, and is marked as not for publication. Leave it out for real data",
-        ReproducibleNoiseWarning,
+        ReproducibleNoiseWarning(
+            Argument("random_state"),
+            " makes the noise reproducible: the release is not private against anyone who "
+            "knows or guesses it, and is marked as not for publication",
+            remedy="Leave it out for real data",
+        ),
         stacklevel=3,
     )
     return RandomBits.seeded(int(random_state))

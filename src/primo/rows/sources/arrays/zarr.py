@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError, PrimoError
+from primo._util.optional import optional
+from primo.errors import Advice, InputError, PrimoError
 from primo.rows.sources.arrays.chunked import (
     check_ids,
     check_names,
@@ -117,7 +118,11 @@ def open_zarr(
     if not hasattr(node, "chunks"):
         names_inside = checked(path, lambda: sorted(name for name, _ in node.arrays()))()
         inside = ", ".join(names_inside) or "none"
-        raise InputError(f"{place} is a group of arrays ({inside}); say which with array=")
+        raise InputError(
+            f"{place} is a group of arrays ({inside})",
+            argument="array",
+            remedy=Advice("one_array", "say which with array=..."),
+        )
     shape = node.shape[::-1] if columns_first else node.shape
     check_table(place, shape, node.dtype)
     n, width = shape
@@ -167,10 +172,7 @@ def checked(path: str, read: Callable[..., T]) -> Callable[..., T]:
 
 def open_node(path: str, inside: str = "") -> Any:
     """Return the Zarr array or group at `path` (and `inside` it), open for reading."""
-    try:
-        import zarr
-    except ImportError:
-        raise InputError("reading Zarr needs zarr: pip install 'primo-dp[zarr]'") from None
+    zarr = optional("zarr", extra="genomics", purpose="reading Zarr")
     if "://" not in path and not Path(path).exists():
         raise InputError(f"there is no Zarr store {path}")
     try:

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 from primo.rows.sources.base import Columns, Rows
 from primo.rows.sources.genotypes.frequencies import Frequencies
 from primo.rows.sources.genotypes.people import keys, read_list_of_people
@@ -73,7 +73,7 @@ def open_cohort(
     also_missing: Sequence[str] = (),
     matched: bool = True,
 ) -> Cohort:
-    """Open genotypes and phenotype files as rows of one cohort; no genotype and no outcome is read.
+    r"""Open genotypes and phenotype files as rows of one cohort; no genotype and no outcome is read.
 
     Parameters
     ----------
@@ -110,6 +110,22 @@ def open_cohort(
     -------
     Cohort
         Its rows are the people who are in every file, in the order of the first phenotype file.
+
+    Examples
+    --------
+    Two variants of four people in PLINK 1 files, and one phenotype:
+
+    >>> from pathlib import Path
+    >>> import primo
+    >>> people = ["ann", "ben", "cat", "dan"]
+    >>> _ = Path("study.bed").write_bytes(bytes([0x6C, 0x1B, 0x01, 0b11_10_00_10, 0b10_11_10_00]))
+    >>> _ = Path("study.bim").write_text("1 rs1 0 100 A G\n1 rs2 0 200 C T\n")
+    >>> _ = Path("study.fam").write_text("".join(f"0 {name} 0 0 0 -9\n" for name in people))
+    >>> rows = [f"0 {name} {170 + i}\n" for i, name in enumerate(people)]
+    >>> _ = Path("study.pheno").write_text("FID IID height\n" + "".join(rows))
+    >>> cohort = primo.open_cohort(bfile="study", pheno="study.pheno")
+    >>> cohort.source.n, cohort.source.feature_names, cohort.source.outcome_names
+    (4, ('rs1', 'rs2'), ('height',))
     """
     genotypes = open_genotypes(bfile, pfile, vcf, vcf_zarr, haplotypes, dosages)
     counts: Counts = []
@@ -196,8 +212,10 @@ def _choose_outcomes(
     tables = [open_phenotypes(path, also_missing=also_missing) for path in _paths(pheno)]
     if not tables:
         raise InputError(
-            "give the outcomes with pheno=: a file with a header FID IID and one column per outcome. "
-            "(The phenotype column of a .fam or .psam is not used)"
+            "give the outcomes with ",
+            Argument("pheno"),
+            ": a file with a header FID IID and one column per outcome. "
+            "(The phenotype column of a .fam or .psam is not used)",
         )
     if outcomes is None:
         return tables

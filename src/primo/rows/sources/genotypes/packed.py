@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.rows.sources.base import Rows
-from primo.rows.sources.tabular.fast import compiled_for
 
 __all__ = ["Packed", "pack", "with_nan"]
 
@@ -33,12 +31,6 @@ _READ = 2**24
 #: What two bits say, as in a .bed: 0, 2 and 3 are two, one and no copies; 1 is missing.
 _CODE = np.array([3, 2, 0], dtype=np.uint8)  # of 0, 1, 2 copies
 _MISSING = 1
-
-#: The same the other way round: copies that two bits mean, where some are missing and where none is.
-_COPIES_OR_NAN = np.array([2, np.nan, 1, 0], dtype=np.float32)
-_COPIES = np.array([2, 1, 1, 0], dtype=np.int8)
-
-_MANY = 2**29  # genotypes, from which compiled unpacking saves what it takes to load
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -59,12 +51,11 @@ class Packed:
         """
         quarter = -(-rows // 4) * max(1, len(self.places))
         step = rows * max(1, _HELD // quarter)
-        compiled = compiled_for(len(order) * len(self.places), many=_MANY)
         for start in range(0, len(order), step):
             people = order[start : start + step]
             turned, skip = self._gather(people)
             for first in range(skip, skip + len(people), rows):
-                yield _unpack(turned, first, min(first + rows, skip + len(people)), compiled)
+                yield _unpack(turned, first, min(first + rows, skip + len(people)))
 
     def _gather(self, people: Rows) -> tuple[Bytes, int]:
         """Return packed people × variants, and how many people of the first byte do not belong."""
@@ -131,26 +122,20 @@ def _join(codes: Bytes) -> Bytes:
     return joined
 
 
-def _unpack(
-    turned: Bytes, first: int, stop: int, compiled: ModuleType | None = None
-) -> NDArray[Any]:
+def _unpack(turned: Bytes, first: int, stop: int) -> NDArray[Any]:
     """Return the copies that the people `first` to `stop` carry."""
     packed = turned[first // 4 : -(-stop // 4)]
     # Bytes with a code 01 have a low bit without its high bit.
     some_missing = bool((packed & ~(packed >> 1) & 0x55).any())
-    if compiled is not None:
-        codes = _COPIES_OR_NAN if some_missing else _COPIES
-        rows = np.empty((stop - first, packed.shape[1]), dtype=codes.dtype)
-        compiled.unpack_rows(packed, first % 4, codes, rows)
-        # The missing one may have been a neighbour in the first or last byte.
-        alone = some_missing and (first % 4 or stop % 4) and not np.isnan(rows).any()
-        return rows.astype(np.int8) if alone else rows
-    copies = np.empty((len(packed), 4, packed.shape[1]), dtype=np.int8)
+    shape = len(packed), 4, packed.shape[1]
+    copies = np.empty(shape, dtype=np.float32 if some_missing else np.int8)
     for place in range(4):
         code = packed >> (2 * place) & 3
-        # 0, 2, 3 become 2, 1, 0; the missing 1 becomes 1 and is marked below.
-        np.subtract(2, code - (code >> 1), out=copies[:, place].view(np.uint8))
+        # 0, 2, 3 become 2, 1, 0; the missing 1 becomes 1, and then NaN.
+        np.subtract(2, code - (code >> 1), out=copies[:, place], casting="unsafe")
         if some_missing:
-            copies[:, place][code == _MISSING] = -1
-    kept = copies.reshape(-1, packed.shape[1])[first % 4 :][: stop - first]
-    return with_nan(kept) if some_missing else kept
+            np.copyto(copies[:, place], np.nan, where=code == _MISSING)
+    rows = copies.reshape(-1, packed.shape[1])[first % 4 :][: stop - first]
+    # The missing one may have been a neighbour in the first or last byte.
+    alone = some_missing and (first % 4 or stop % 4) and not np.isnan(rows).any()
+    return rows.astype(np.int8) if alone else rows

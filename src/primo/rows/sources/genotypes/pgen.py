@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from primo._util.optional import optional
 from primo.errors import InputError
 from primo.rows.sources.base import Rows
 from primo.rows.sources.genotypes.packed import with_nan
@@ -106,12 +106,7 @@ def open_pgen(path: str | PathLike[str], *, dosages: bool = False) -> PgenColumn
 
 
 def _pgenlib() -> Any:
-    try:
-        return importlib.import_module("pgenlib")
-    except ImportError:
-        raise InputError(
-            "reading .pgen files needs pgenlib: pip install 'primo-dp[genomics]'"
-        ) from None
+    return optional("pgenlib", extra="genomics", purpose="reading .pgen files")
 
 
 def _open_reader(path: Path, people: int, variants: int, offsets: NDArray[np.uintp] | None) -> Any:

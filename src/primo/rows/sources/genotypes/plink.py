@@ -32,7 +32,7 @@ class BedColumns(VariantColumns):
 
     A block is int8 where nothing in it is missing, else float32 with NaN. The bytes are decoded here:
     turning them over while they are packed saves a pass over unpacked genotypes (see
-    `sources.packed`); the tests hold bed-reader's rows against these.
+    `genotypes.packed`); the tests hold bed-reader's rows against these.
     """
 
     path: Path  # of the .bed

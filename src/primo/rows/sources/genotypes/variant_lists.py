@@ -11,7 +11,7 @@ from sys import intern
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.rows.sources.select import read_list
 from primo.variants import Variants
 
@@ -112,6 +112,12 @@ def refuse_multiallelic(variants: Variants, where: Path | str) -> None:
     for name, allele in zip(variants.names, variants.counted, strict=True):
         if "," in allele:
             raise InputError(
-                f"{where}: variant {name} has several ALT alleles. Split such variants (bcftools norm "
-                '-m -any), name them in exclude=, or leave them all out with multiallelic="skip"'
+                f"{where}: variant {name} has several ALT alleles",
+                argument="multiallelic",
+                remedy=Message.of(
+                    "Split such variants (bcftools norm -m -any), name them in ",
+                    Argument("exclude"),
+                    ", or leave them all out with ",
+                    Argument("multiallelic", "skip"),
+                ),
             )

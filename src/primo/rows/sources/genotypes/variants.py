@@ -9,7 +9,7 @@ from typing import Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError, PrivacyError
+from primo.errors import Argument, InputError, Message, PrivacyError
 from primo.rows.sources.base import Columns
 from primo.rows.sources.genotypes.frequencies import (
     Frequencies,
@@ -70,15 +70,31 @@ def open_genotypes(
     given = [path for path in (bfile, pfile, vcf, vcf_zarr) if path is not None]
     if len(given) != 1:
         raise InputError(
-            f"give the genotypes by exactly one of bfile, pfile, vcf and vcf_zarr; got {len(given)}"
+            "give the genotypes by exactly one of ",
+            Argument("bfile"),
+            ", ",
+            Argument("pfile"),
+            ", ",
+            Argument("vcf"),
+            " and ",
+            Argument("vcf_zarr"),
+            f"; got {len(given)}",
         )
     if haplotypes and (bfile is not None or pfile is not None):
         raise InputError(
             f"haplotypes are read from phased VCF, BCF or VCF Zarr files only, not from {given[0]}; "
-            "plink2 --pfile ... --export bcf writes one"
+            "plink2 --pfile ... --export bcf writes one",
+            argument="haplotypes",
+            value=True,
         )
     if dosages and pfile is None:
-        raise InputError(f"dosages are read from PLINK 2 files (pfile=) only, not from {given[0]}")
+        raise InputError(
+            "dosages are read from PLINK 2 files (",
+            Argument("pfile"),
+            f") only, not from {given[0]}",
+            argument="dosages",
+            value=True,
+        )
     if bfile is not None:
         return open_bed(bfile)
     if pfile is not None:
@@ -140,12 +156,18 @@ def _checked(known: NDArray[np.float64] | None, maf: float) -> NDArray[np.float6
     """Refuse a frequency filter that would have to look at the cohort."""
     if known is None:
         raise PrivacyError(
-            f"maf={maf:g} needs public allele frequencies: a choice of variants by their frequency in "
-            "the private cohort would leak it. Give frequencies= from public people, for example "
-            "plink2 --pfile public_panel --freq, which writes an .afreq file, or the panel itself"
+            Argument("maf", maf),
+            " needs public allele frequencies: a choice of variants by their frequency in "
+            "the private cohort would leak it",
+            remedy=Message.of(
+                "Give ",
+                Argument("frequencies"),
+                " from public people, for example "
+                "plink2 --pfile public_panel --freq, which writes an .afreq file, or the panel itself",
+            ),
         )
     if not 0 < maf < 0.5:
-        raise InputError(f"maf={maf!r} must lie between 0 and 0.5")
+        raise InputError(Argument("maf", maf), " must lie between 0 and 0.5")
     return known
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +12,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo._util.optional import optional
+from primo.errors import Argument, InputError, Message
 from primo.rows.sources.base import Rows
 from primo.rows.sources.canonical import canonical_ids
 from primo.rows.sources.genotypes.packed import Packed, pack
@@ -111,8 +111,12 @@ class VcfColumns(VariantColumns):
             return alleles[:, 0] + second, (alleles[:, 0] < 0) | (second < 0)
         if absent.any():
             raise InputError(
-                f"{self.path}: variant {name} has haploid calls, which do not make two haplotypes; "
-                "leave such chromosomes out with exclude=, or read genotypes"
+                f"{self.path}: variant {name} has haploid calls, which do not make two haplotypes",
+                argument="haplotypes",
+                value=True,
+                remedy=Message.of(
+                    "leave such chromosomes out with ", Argument("exclude"), ", or read genotypes"
+                ),
             )
         if ((alleles[:, 0] != alleles[:, 1]) & ~phased).any():
             raise InputError(
@@ -185,12 +189,7 @@ def _samples(reader: Any, path: Path) -> tuple[str, ...]:
 
 
 def _open_reader(path: Path, undeclared: tuple[str, ...] = ()) -> Any:
-    try:
-        cyvcf2 = importlib.import_module("cyvcf2.cyvcf2")
-    except ImportError:
-        raise InputError(
-            "reading VCF and BCF files needs cyvcf2: pip install 'primo-dp[genomics]'"
-        ) from None
+    cyvcf2 = optional("cyvcf2.cyvcf2", extra="genomics", purpose="reading VCF and BCF files")
     cyvcf2.set_htslib_log_level(0)  # htslib prints ids and calls that it cannot read
     try:
         reader = cyvcf2.VCF(str(path))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.rows.sources.arrays.chunked import chunk_starts, walk
 from primo.rows.sources.arrays.zarr import checked, open_node, remember_store
 from primo.rows.sources.base import Rows
@@ -102,8 +102,12 @@ class VcfZarrColumns(VariantColumns):
             return np.where(missing, -1, first + second)[:, :, None]
         if (second == _ABSENT).any():
             raise InputError(
-                f"{self.path}: there are haploid calls, which do not make two haplotypes; leave such "
-                "chromosomes out with exclude=, or read genotypes"
+                f"{self.path}: there are haploid calls, which do not make two haplotypes",
+                argument="haplotypes",
+                value=True,
+                remedy=Message.of(
+                    "leave such chromosomes out with ", Argument("exclude"), ", or read genotypes"
+                ),
             )
         if phased is not None and ((first != second) & ~phased.astype(bool)).any():
             raise InputError(

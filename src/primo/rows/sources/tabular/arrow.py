@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
+from pyarrow import compute
+from pyarrow import types as kinds
 
 from primo.errors import InputError, NotNumericError
 from primo.rows.sources.base import Ids
@@ -18,7 +20,6 @@ __all__ = [
     "attempt",
     "existing_file",
     "float_type",
-    "library",
     "refuse_text",
     "steps",
     "to_floats",
@@ -26,16 +27,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-
-def library(module: str = "pyarrow") -> Any:
-    """Import a format's library, or say how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise InputError(
-            f"this kind of table needs {module.partition('.')[0]}: pip install 'primo-dp[tables]'"
-        ) from None
 
 
 def attempt(action: Callable[[], T], explain: Callable[[str], InputError]) -> T:
@@ -75,7 +66,6 @@ def existing_file(path: str | Path) -> Path:
 
 def refuse_text(types: dict[str, Any], names: Sequence[str], where: str) -> None:
     """Refuse columns whose declared Arrow type is not one of numbers; no cell is read for that."""
-    kinds = library("pyarrow.types")
     for name in names:
         kind = types[name]
         if not (
@@ -94,7 +84,6 @@ def refuse_text(types: dict[str, Any], names: Sequence[str], where: str) -> None
 
 def float_type(types: dict[str, Any], names: Sequence[str]) -> np.dtype[Any]:
     """Return float32 where it holds every value of these columns exactly, else float64."""
-    pa = library()
     narrow = {
         pa.float16(),
         pa.float32(),
@@ -112,7 +101,6 @@ def to_floats(table: Any, dtype: DTypeLike) -> NDArray[Any]:
 
     Cost: one copy.
     """
-    pa = library()
     kind = pa.from_numpy_dtype(dtype)
     arrays = [_one_piece(column).cast(kind, safe=False) for column in table.columns]
     if not len(table):
@@ -131,7 +119,6 @@ def to_ids(table: Any, where: str) -> Ids:
 
 
 def _ids(table: Any, where: str) -> Ids:
-    pa, kinds, compute = library(), library("pyarrow.types"), library("pyarrow.compute")
     parts = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if kinds.is_floating(column.type):
@@ -147,7 +134,6 @@ def _ids(table: Any, where: str) -> Ids:
 
 def _canonical(column: Any) -> Any:
     """Return what `canonical_id` makes of each cell; all at once where that is blanks alone."""
-    pa, kinds, compute = library(), library("pyarrow.types"), library("pyarrow.compute")
     if kinds.is_integer(column.type) or kinds.is_string(column.type):
         column = compute.utf8_trim_whitespace(column.cast(pa.large_string()))
         if not compute.any(compute.match_substring_regex(column, r"[^!-~]|\.0*$")).as_py():

@@ -12,12 +12,13 @@ from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from primo.rows.sources.base import Rows
 from primo.rows.sources.ordered import Piece
 from primo.rows.sources.table_columns import TableColumns
-from primo.rows.sources.tabular.arrow import library, to_floats
+from primo.rows.sources.tabular.arrow import to_floats
 
 __all__ = [
     "ColumnPortion",
@@ -166,7 +167,7 @@ class _Memory:
 
 def _memory(batch: Any, dtype: np.dtype[Any]) -> _Memory | None:
     """Return where columns lie, converted to one type; None where that is not as Arrow promises."""
-    kind = library().from_numpy_dtype(dtype)
+    kind = pa.from_numpy_dtype(dtype)
     arrays = tuple(
         array if array.type == kind else array.cast(kind, safe=False) for array in batch.columns
     )

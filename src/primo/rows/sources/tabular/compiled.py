@@ -23,7 +23,6 @@ __all__ = [
     "join_heads",
     "parse_rows",
     "turn_rows",
-    "unpack_rows",
 ]
 
 Addresses = NDArray[np.uint64]
@@ -360,13 +359,3 @@ def find_stops(
                 break
         start = ends[i] + 1
     return True
-
-
-@_kept
-def unpack_rows(packed: Bytes, first: int, codes: NDArray[Any], out: NDArray[Any]) -> None:
-    """Write what two bits of each byte say of the people from `first` on, four of them to a row."""
-    for i in range(len(out)):
-        place, shift = (first + i) >> 2, np.uint8(2 * ((first + i) & 3))
-        row, into = packed[place], out[i]
-        for j in range(len(into)):
-            into[j] = codes[(row[j] >> shift) & 3]

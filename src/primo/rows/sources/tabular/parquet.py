@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from primo._util.threads import ahead
@@ -25,7 +27,6 @@ from primo.rows.sources.tabular.arrow import (
     attempt,
     existing_file,
     float_type,
-    library,
     refuse_text,
     steps,
     to_ids,
@@ -80,10 +81,9 @@ def open_parquet(
     """
     found = existing_file(path)
     unchanged = remember(found)
-    kind = library("pyarrow.parquet")
 
     def footer() -> tuple[Any, list[int]]:
-        with kind.ParquetFile(found) as file:
+        with pq.ParquetFile(found) as file:
             groups = range(file.metadata.num_row_groups)
             return file.schema_arrow, [file.metadata.row_group(i).num_rows for i in groups]
 
@@ -109,7 +109,6 @@ def open_feather(
     """
     found = existing_file(path)
     unchanged = remember(found)
-    pa = library()
 
     def footer() -> tuple[Any, list[int], bool]:
         with pa.memory_map(str(found)) as file:
@@ -276,8 +275,8 @@ class GroupedFile:
                 self.unchanged.check()
                 if large:
                     # Arrow keeps what it freed; over many large groups and slabs that adds up.
-                    library().default_memory_pool().release_unused()
-        library().default_memory_pool().release_unused()
+                    pa.default_memory_pool().release_unused()
+        pa.default_memory_pool().release_unused()
 
 
 @contextmanager
@@ -285,8 +284,7 @@ def _open_pages(path: Path, names: Sequence[str], large: bool) -> Iterator[Group
     # A reader without buffer loads its columns of a whole row group: faster, where that is small.
     buffer = min(2**20, max(2**12, _BUFFERS // len(names))) if large else 0
     rows = max(1, _BATCH // (8 * len(names)))
-    kind = library("pyarrow.parquet")
-    with kind.ParquetFile(path, buffer_size=buffer, pre_buffer=False) as file:
+    with pq.ParquetFile(path, buffer_size=buffer, pre_buffer=False) as file:
         yield lambda names, group: file.iter_batches(
             batch_size=rows, row_groups=[group], columns=list(names), use_threads=_SPARE > 0
         )
@@ -301,13 +299,11 @@ def _open_packed(path: Path, _: Sequence[str], __: bool) -> AbstractContextManag
 
 
 def _mapped_batches(path: Path, names: Sequence[str], group: int) -> Iterator[Any]:
-    pa = library()
     with pa.memory_map(str(path)) as file:  # and unmapped after the last of its batches
         yield _sound(pa.ipc.open_file(file).get_batch(group).select(list(names)))
 
 
 def _packed_batches(path: Path, names: Sequence[str], group: int) -> Iterator[Any]:
-    pa = library()
     with pa.memory_map(str(path)) as file:
         schema = pa.ipc.open_file(file).schema
         fields = sorted(schema.get_field_index(name) for name in names)
@@ -324,11 +320,12 @@ def _sound(batch: Any) -> Any:
 def _is_packed(file: Any) -> bool:
     """Whether the first record batch of an Arrow file is compressed, as its own description says.
 
-    Arrow's Python interface does not tell. The description is a flatbuffer, `Message.header` is its
-    field 2 and `RecordBatch.compression` field 3 of that (format/Message.fbs in apache/arrow). A file
-    that cannot be followed counts as compressed, which is always right, if slower.
+    Arrow's Python interface does not tell: where the buffers of a batch lie would, but reading a batch
+    unpacks all its columns, and reading some of them copies also what is not packed. The description
+    is a flatbuffer, `Message.header` is its field 2 and `RecordBatch.compression` field 3 of that
+    (format/Message.fbs in apache/arrow). A file that cannot be followed counts as compressed, which is
+    always right, if slower.
     """
-    pa = library()
     file.seek(0)
     start = bytes(file.read(2**20)).find(b"\xff" * 4)  # the mark before a message
     try:

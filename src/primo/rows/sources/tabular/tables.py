@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 from primo.rows.sources.base import Source
 from primo.rows.sources.join import match
 from primo.rows.sources.paired import PairedSource, SplitSource, Unmatched
@@ -97,7 +97,7 @@ def table_source(
     scratch: str | Path | None = None,
     matched: bool = True,
 ) -> Source:
-    """Make a source of one table, or of a table of features and one of outcomes.
+    r"""Make a source of one table, or of a table of features and one of outcomes.
 
     `table` and `outcomes_table` are what `open_table` takes, or what it returned, if the two need
     different settings; `features` and `outcomes` are names and patterns of columns. Two tables are
@@ -110,6 +110,18 @@ def table_source(
 
     Cost: opening; to join, a pass over each id column. The rows follow the table with more columns,
     which is read front to back; the other one takes a detour over `scratch` if it is sorted otherwise.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import primo
+    >>> lines = ["id,age,dose,pulse", "a,40,1,70", "b,50,2,80", "c,60,0,75"]
+    >>> _ = Path("cohort.csv").write_text("\n".join(lines))
+    >>> source = primo.table_source(
+    ...     "cohort.csv", features=["age", "dose"], outcomes=["pulse"], id_column="id"
+    ... )
+    >>> source.n, source.feature_names, source.outcome_names
+    (3, ('age', 'dose'), ('pulse',))
     """
 
     def opened(source: Any) -> TableColumns:
@@ -143,18 +155,24 @@ def table_source(
 
 def _in_same_order(left: TableColumns, right: TableColumns) -> PairedSource:
     if left.id_columns and right.id_columns:
-        raise InputError("give ids to join the tables by, or same_order=True, not both")
+        raise InputError(
+            "give ids to join the tables by, or ", Argument("same_order", True), ", not both"
+        )
     if left.n != right.n:
         raise InputError(
             f"{left.where} has {left.n} rows and {right.where} has {right.n}, so they cannot be the "
-            "same people in the same order; give the column that names them as id_column"
+            "same people in the same order",
+            argument="same_order",
+            value=True,
+            remedy=Message.of("give the column that names them as ", Argument("id_column")),
         )
     for table in (left, right):
         if getattr(table.store, "skips", False):
             raise InputError(
                 f"{table.where} has blank lines. They are skipped, so the same row might be another "
                 "person in the other table. Delete the lines that are nobody's, write NA into all "
-                "cells of the others, or join the tables by id_column"
+                "cells of the others, or join the tables by ",
+                Argument("id_column"),
             )
     return PairedSource(
         features=left, outcomes=right, feature_rows=range(left.n), outcome_rows=range(right.n)
@@ -173,8 +191,15 @@ def _joined(left: TableColumns, right: TableColumns) -> PairedSource:
 def _refuse_without_ids(columns: TableColumns) -> None:
     if columns.id_names is None:
         raise InputError(
-            f"{columns.where} has no ids to join by: name the column that holds them as id_column, or "
-            "state with same_order=True that both tables hold the same people in the same order"
+            f"{columns.where} has no ids to join by",
+            argument="id_column",
+            remedy=Message.of(
+                "name the column that holds them as ",
+                Argument("id_column"),
+                ", or state with ",
+                Argument("same_order", True),
+                " that both tables hold the same people in the same order",
+            ),
         )
 
 

@@ -20,14 +20,16 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import csv as arrow_csv
 
 from primo._util.threads import in_order
-from primo.errors import InputError, NotNumericError
+from primo.errors import Advice, Argument, InputError, NotNumericError
 from primo.rows.sources.base import Ids, Rows
 from primo.rows.sources.ordered import Piece, read_ordered
 from primo.rows.sources.table_columns import TableColumns, refuse_repeated, table_columns
-from primo.rows.sources.tabular.arrow import attempt, existing_file, library, to_ids
+from primo.rows.sources.tabular.arrow import attempt, existing_file, to_ids
 from primo.rows.sources.tabular.assembled import (
     ColumnPortion,
     Portion,
@@ -180,7 +182,7 @@ class TextFile:
         """Return these columns as one label per row."""
         if not names:
             return None
-        kinds = dict.fromkeys(names, library().string())
+        kinds = dict.fromkeys(names, pa.string())
         chunks = np.flatnonzero(np.diff(self.starts))  # the last may hold blanks alone
         texts = self.unchanged.during(self._texts(chunks.tolist()))
 
@@ -193,7 +195,7 @@ class TextFile:
         self, names: Sequence[str], chunks: NDArray[np.intp]
     ) -> Iterator[tuple[int, Portion]]:
         """Read chunks, with the number of their first row."""
-        kinds = dict.fromkeys(names, library().float64())
+        kinds = dict.fromkeys(names, pa.float64())
         compiled = compiled_for(self.n * len(names), many=_MANY)
         layout = Layout.of(
             self.header,
@@ -253,7 +255,7 @@ class TextFile:
         def explain(message: str) -> InputError:
             try:  # of several cells that are wrong, threads come to another one each time
                 parse(threads=False)
-            except (library().ArrowException, ValueError) as error:
+            except (pa.ArrowException, ValueError) as error:
                 message = str(error)
             return self._explain(message)
 
@@ -275,19 +277,18 @@ class TextFile:
     def _parsed(
         self, text: bytes, kinds: dict[str, Any], header: Sequence[str], threads: bool = True
     ) -> Any:
-        pa, reader = library(), library("pyarrow.csv")
-        return reader.read_csv(
+        return arrow_csv.read_csv(
             pa.BufferReader(text),
             # One block: a row may be as long as it likes.
-            read_options=reader.ReadOptions(
+            read_options=arrow_csv.ReadOptions(
                 column_names=header, block_size=len(text) + 1, use_threads=threads
             ),
-            parse_options=reader.ParseOptions(
+            parse_options=arrow_csv.ParseOptions(
                 delimiter=self._delimiter,
                 quote_char=False if self.separator == BLANKS else '"',
                 ignore_empty_lines=len(self.header) > 1,
             ),
-            convert_options=reader.ConvertOptions(
+            convert_options=arrow_csv.ConvertOptions(
                 include_columns=list(kinds),
                 column_types=kinds,
                 null_values=self.missing,
@@ -303,8 +304,9 @@ class TextFile:
             return NotNumericError(
                 f"column {self.header[int(column[1])]!r} of {self.path} holds something that is not a "
                 "number (missing cells are written "
-                f"{', '.join(text or 'empty' for text in self.missing)}; give others with missing=...; "
-                "decimals follow a point). The cell itself stays private"
+                f"{', '.join(text or 'empty' for text in self.missing)}; give others with ",
+                Argument("table.missing", ...),
+                "; decimals follow a point). The cell itself stays private",
             )
         if "Expected" in message and "columns" in message:
             return InputError(
@@ -356,9 +358,15 @@ def _parse_header(line: bytes, separator: str | None, path: Path) -> tuple[str, 
         separator = by_name or ("\t" if "\t" in text else BLANKS)
         other = next((sign for sign in ";\t," if sign in text), None)
         if by_name and by_name not in text and other:
-            raise InputError(f"the header of {path} has no {by_name!r}; is it separator={other!r}?")
+            raise InputError(
+                f"the header of {path} has no {by_name!r}",
+                argument="separator",
+                remedy=Advice("separator", f"is it separator={other!r}?", about=repr(other)),
+            )
     elif len(separator) != 1:
-        raise InputError(f"separator={separator!r} must be one character; ' ' means any blanks")
+        raise InputError(
+            Argument("separator", separator), " must be one character; ' ' means any blanks"
+        )
     blanks = separator == BLANKS
     header = (
         unquoted(tidy(text.encode())).decode().rstrip("\n").split("\t")

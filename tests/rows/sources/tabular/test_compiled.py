@@ -3,13 +3,15 @@
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow import feather
 
 from primo._util import jit
 from primo.errors import InputError
-from primo.rows.sources.genotypes import packed
 from primo.rows.sources.tabular import fast, parquet, text
 from primo.rows.sources.tabular.arrow import to_floats
 from primo.rows.sources.tabular.assembled import ColumnPortion, RowPortion, assemble
@@ -20,9 +22,6 @@ compiled = jit.load("primo.rows.sources.tabular.compiled")
 if compiled is None:
     reason = "needs compiled loops: numba (primo-dp[fast]), and NUMBA_DISABLE_JIT not set"
     pytest.skip(reason, allow_module_level=True)
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-feather = pytest.importorskip("pyarrow.feather")
 
 MANY_FILES = settings(
     max_examples=150,
@@ -344,20 +343,6 @@ def test_missing_numbers_in_files_of_columns(tmp_path, monkeypatch, loops, at_on
             for part in (range(300), range(95, 210), range(0, 300, 7), order, order[::-1]):
                 found = np.concatenate(list(opened.blocks(part, rows)))
                 np.testing.assert_array_equal(found, expected[part])
-
-
-@settings(deadline=None)  # compiled at the first call
-@given(st.integers(1, 9), st.integers(0, 3), st.integers(1, 30), st.data())
-def test_genotypes_are_unpacked_as_numpy_does(width, first, count, data):
-    length = -(-(first + count) // 4)
-    codes = st.sampled_from([0x00, 0xFF, 0xAA, 0x01, 0x40, 0x55, 0x1B])
-    raw = data.draw(st.lists(codes, min_size=length * width, max_size=length * width))
-    turned = np.array(raw, dtype=np.uint8).reshape(length, width)
-    expected = packed._unpack(turned, first, first + count)
-    same_bits(
-        np.ascontiguousarray(packed._unpack(turned, first, first + count, compiled)),
-        np.ascontiguousarray(expected),
-    )
 
 
 def test_loops_are_loaded_where_that_pays(monkeypatch):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.data import SHARED
+from factories import read_columns
 from primo.errors import InputError
 from primo.rows.sources.genotypes.vcf import open_vcf
 
@@ -35,7 +36,7 @@ def write(folder, *records, header=HEADER):
 
 
 def read(columns, rows=3):
-    return np.vstack(list(columns.blocks(range(columns.n), rows)))
+    return read_columns(columns, rows=rows)
 
 
 def test_calls_of_every_kind(tmp_path):

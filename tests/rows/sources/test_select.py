@@ -3,7 +3,7 @@
 import pytest
 
 from primo.errors import InputError
-from primo.rows.sources.select import asked, choose, choose_both, read_list
+from primo.rows.sources.select import asked, choose, read_list, refuse_overlap
 
 AVAILABLE = ["id", "snp_2", "age", "snp_1", "snp_10", "height", "odd*name", "snp_2*"]
 
@@ -47,10 +47,9 @@ def test_nothing_asked_for():
 
 
 def test_none_is_both():
-    both = choose_both(AVAILABLE, features="snp_*", outcomes=["age"], where="t.csv")
-    assert both == (("snp_2", "snp_1", "snp_10", "snp_2*"), ("age",))
+    refuse_overlap(pick("snp_*"), pick("age"))
     with pytest.raises(InputError, match="1 column is asked for as features and as outcomes"):
-        choose_both(AVAILABLE, features=["age", "id"], outcomes="a*", where="t.csv")
+        refuse_overlap(pick("age", "id"), pick("a*"))
 
 
 def test_lists(tmp_path):

@@ -6,6 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
+from factories import read_columns as read
 from primo.errors import InputError
 from primo.rows.sources.genotypes import pgen
 from primo.rows.sources.genotypes.pgen import open_pgen
@@ -44,10 +45,6 @@ def random_genotypes(n, d, seed=0):
     values = rng.binomial(2, rng.uniform(0.001, 0.5, d), size=(n, d)).astype(np.float64)
     values[rng.random((n, d)) < 0.05] = np.nan
     return values
-
-
-def read(columns, order=None, rows=10):
-    return np.vstack(list(columns.blocks(range(columns.n) if order is None else order, rows)))
 
 
 def test_what_pgenlib_wrote(tmp_path, monkeypatch):

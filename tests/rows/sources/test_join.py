@@ -6,8 +6,6 @@ import pytest
 from primo.errors import InputError
 from primo.rows.sources.join import match
 
-pytest.importorskip("pyarrow")
-
 
 def ids(*names):
     return np.array(names, dtype=np.str_)

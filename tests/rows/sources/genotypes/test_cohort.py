@@ -5,8 +5,11 @@ import shutil
 import subprocess
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from factories import bed_properties
 from primo.errors import InputError, PrivacyError
 from primo.rows.sources.genotypes.cohort import (
     frequencies_of_panel,
@@ -18,7 +21,6 @@ from primo.rows.sources.genotypes.people import read_list_of_people
 from primo.variants import Variants
 
 bed_reader = pytest.importorskip("bed_reader")
-pytest.importorskip("pyarrow")
 
 N, D = 8, 5
 PEOPLE = [f"someone{i}" for i in range(N)]
@@ -41,16 +43,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def write_bed(name, values, fid, iid, alleles="AC"):
-    d = values.shape[1]
-    properties = {
-        "fid": fid,
-        "iid": iid,
-        "sid": [f"rs{j}" for j in range(d)],
-        "chromosome": ["1"] * d,
-        "bp_position": list(range(1, d + 1)),
-        "allele_1": [alleles[0]] * d,
-        "allele_2": [alleles[1]] * d,
-    }
+    properties = bed_properties(fid, iid, values.shape[1], alleles)
     bed_reader.to_bed(f"{name}.bed", values, properties=properties)
 
 
@@ -365,7 +358,6 @@ def test_what_r_writes_and_gzip_by_any_name(folder):
 
 
 def test_text_in_a_column_of_parquet_is_refused_on_opening(folder):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = pa.table({"IID": PEOPLE, "y": np.arange(8.0), "note": ["secret"] * 8})
     pq.write_table(table, "t.parquet")
     with pytest.raises(InputError, match=r"'note' of t\.parquet holds text"):
@@ -413,9 +405,6 @@ def test_several_alleles(folder):
 
 @pytest.mark.parametrize("families", [True, False])
 def test_phenotypes_in_parquet_are_read_as_text_is(folder, families):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     lines = [line.split(" ") for line in (folder / "traits.txt").read_text().splitlines()]
     columns = dict(zip(lines[0], zip(*lines[1:], strict=True), strict=True))
     table = {name: list(columns[name]) for name in (["FID", "IID"] if families else ["IID"])}

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.data import SHARED
+from factories import read_columns as read
 from primo.errors import InputError
 from primo.rows.sources.genotypes import packed, people
 from primo.rows.sources.genotypes.plink import open_bed
@@ -37,10 +38,6 @@ def random_genotypes(n, d, missing=0.1, seed=0):
     values = rng.integers(0, 3, size=(n, d)).astype(np.float64)
     values[rng.random((n, d)) < missing] = np.nan
     return values
-
-
-def read(columns, order=None, rows=10):
-    return np.vstack(list(columns.blocks(range(columns.n) if order is None else order, rows)))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 30, 1001])
@@ -226,3 +223,16 @@ def test_people_are_the_same_whichever_way_their_words_are_found(lines, end):
 
 def test_people_of_a_usual_file_are_found_the_fast_way():
     assert people._first_two(b"f1 p1 0 0 1 -9\r\n f2\tp2  0 0 2 -9\n") == ["f1", "p1", "f2", "p2"]
+
+
+@given(st.integers(1, 9), st.integers(0, 3), st.integers(1, 30), st.data())
+def test_two_bits_say_how_many_copies(width, first, count, data):
+    length = -(-(first + count) // 4)
+    codes = st.sampled_from([0x00, 0xFF, 0xAA, 0x01, 0x40, 0x55, 0x1B])
+    raw = data.draw(st.lists(codes, min_size=length * width, max_size=length * width))
+    turned = np.array(raw, dtype=np.uint8).reshape(length, width)
+    bits = np.stack([turned >> shift & 3 for shift in (0, 2, 4, 6)], axis=1).reshape(-1, width)
+    expected = np.array([2, np.nan, 1, 0])[bits[first : first + count]]
+    found = packed._unpack(turned, first, first + count)
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == (np.float32 if np.isnan(expected).any() else np.int8)

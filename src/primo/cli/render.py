@@ -1,0 +1,162 @@
+"""Errors in the spelling of the command line: `missing="centre"` is `--missing centre`."""
+
+from __future__ import annotations
+
+import shlex
+from functools import partial
+
+from primo.errors import ABSENT, Advice, Argument, PrimoError, PrimoWarning, in_python
+
+__all__ = ["ADVICE", "OPTIONS", "OPTIONS_OF", "PYTHON_ONLY", "in_options"]
+
+#: The option for each setting that a message of the library may speak of, or the word for it.
+OPTIONS = {
+    "association": "--association",
+    "bfile": "--bfile",
+    "bounds.centre": "centre",
+    "bounds.lower": "lower",
+    "bounds.norm": "norm",
+    "bounds.scale": "scale",
+    "bounds.upper": "upper",
+    "by_values": "--identity-by-values",
+    "calibration": "--calibration",
+    "covariance_rows": "--covariance-rows",
+    "d": "--features",
+    "dataset": "--dataset",
+    "delta": "--delta",
+    "dosages": "--dosages",
+    "epsilon": "--epsilon",
+    "estimator": "--estimator",
+    "exclude": "--exclude",
+    "feature_bounds": "--bounds",
+    "fit_intercept": "--intercept",
+    "frequencies": "--frequencies",
+    "genome_build": "--genome-build",
+    "haplotypes": "--haplotypes",
+    "id_column": "--id-column",
+    "key_file": "--ledger-key",
+    "l": "--outcomes",
+    "maf": "--maf",
+    "missing": "--missing",
+    "mu": "--mu",
+    "multiallelic": "--multiallelic",
+    "n": "--rows",
+    "n_jobs": "--threads",
+    "norm_share": "--norm-share",
+    "outcome_bounds": "--bounds",
+    "outcome_moments": "--outcome-moments",
+    "person": "--person-column",
+    "pfile": "--pfile",
+    "pheno": "--pheno",
+    "protection": "--protect",
+    "public_covariance": "--public-covariance",
+    "public_mean": "--public-mean",
+    "purpose": "--purpose",
+    "role": "--role",
+    "rows_per_person": "--rows-per-person",
+    "same_order": "--same-order",
+    "signal.feature_sd": "--feature-sd",
+    "signal.outcome_sd": "--outcome-sd",
+    "signal.r2": "--signal-r2",
+    "split": "--split",
+    "table.missing": "--na",
+    "target_r2": "--target-r2",
+    "trials": "--trials",
+    "vcf": "--vcf",
+    "vcf_zarr": "--vcf-zarr",
+    "workers": "--workers",
+}
+
+#: Where a command calls a setting differently.
+OPTIONS_OF = {"ledger": {"key_file": "--key"}}
+
+#: Settings without an option: no command lets them be wrong.
+PYTHON_ONLY = frozenset(
+    {
+        "account",
+        "algorithm",
+        "array",
+        "bounds.frequencies",
+        "canaries",
+        "coefficient_norm",
+        "confidence",
+        "copies",
+        "digest",
+        "draws",
+        "estimators",
+        "failure",
+        "feature_norm",
+        "id_name",
+        "ids",
+        "kind",
+        "level",
+        "margin",
+        "missing_centre",
+        "outcome_bound",
+        "random_state",
+        "readonly",
+        "reference",
+        "release_id",
+        "ridge_lambda",
+        "sampled",
+        "scales.association",
+        "scales.covariance",
+        "scales.outcome",
+        "score_public_rows",
+        "separator",
+        "signal",
+        "signal.alignment",
+        "signal.effective_rank",
+        "signal.eigenvalues",
+        "signal.feature_mean",
+        "signal.feature_spread",
+        "signal.outcome_correlation",
+        "signal.outcome_mean",
+        "signal.outcome_spread",
+        "solver",
+        "target",
+        "verbose",
+    }
+)
+
+#: What to say instead of advice that serves callers of Python; `{about}` is what it is about.
+ADVICE = {
+    "create_ledger": "primo ledger init",
+    "grant_reader": "`primo ledger grant`",
+    "index": "",
+    "missing_bounds": """\
+Write what is publicly known of them into a TOML file, and give it as --bounds:
+  [{about}]
+  lower = ...   # the range of each column: questionnaire scales, laboratory limits
+  upper = ...
+  norm = ...    # optional: length of a row in half-widths; alone, of columns that are centred already
+docs/data.md has more, "Bounds in a file". """,
+    "missing_centre": "--missing centre",
+    "of_python": " of Python",
+    "one_array": "give the path of one of them",
+    "panel_moments": "save both as .npy",
+    "scratch": "",
+    "separator": "is it separated by {about}? A .csv has commas, a .tsv tabs, a .txt blanks",
+    "signal_r2": "--signal-r2",
+}
+
+
+def in_options(problem: PrimoError | PrimoWarning, *, command: str = "") -> str:
+    """Return the text of an error or warning with options in place of Python's arguments.
+
+    `command` is the one that was called; some call a setting differently.
+    """
+    return problem.render(partial(_spell, {**OPTIONS, **OPTIONS_OF.get(command, {})}))
+
+
+def _spell(options: dict[str, str], part: Argument | Advice) -> str:
+    if isinstance(part, Advice):
+        return ADVICE[part.name].format(about=part.about) if part.name in ADVICE else part.text
+    if part.name not in options:
+        return in_python(part)
+    option, value = options[part.name], part.value
+    if value is ABSENT or value is True:
+        return option
+    if value is ...:
+        return f"{option} ..."
+    return f"{option} {shlex.quote(value) if isinstance(value, str) else value}"
