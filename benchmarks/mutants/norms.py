@@ -78,7 +78,7 @@ NORMS = (
                 "features=counted.features * 1.0, outcomes=counted.outcomes * 1.0)), lengths",
             ),
         ),
-        (f"{_AROUND}[both-auto norms-full-intercept]",),
+        ("tests/workflow/test_found_norms.py::test_norms_follow_from_released_counts_alone",),
     ),
     Mutant(
         "a length depends on the order in which a block is summed",
