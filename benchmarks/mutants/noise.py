@@ -202,7 +202,7 @@ REUSE = (
             Patch(
                 "workflow/resume.py",
                 "return RandomBits.sealed(\n            secret, commit",
-                "return RandomBits.fresh()\n        return RandomBits.sealed(\n            secret, commit",
+                "return RandomBits.fresh()\n        RandomBits.sealed(\n            secret, commit",
             ),
         ),
         ("tests/workflow/test_resume.py::test_same_rows_same_noise_and_other_rows_other_noise",),

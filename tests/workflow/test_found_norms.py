@@ -7,7 +7,6 @@ import primo
 from factories import array_source
 from primo.errors import PrivacyError
 from primo.planning.settings import Settings
-from primo.wall import mechanism
 from primo.workflow.fit import prepare, release_rows
 from primo.workflow.resume import Staging
 from replay import recording
@@ -68,7 +67,7 @@ def test_killed_between_the_stages_the_same_noise_is_drawn(tmp_path, monkeypatch
         raise KilledError
 
     with monkeypatch.context() as broken:
-        broken.setattr(mechanism, "release", kill)
+        broken.setattr("primo.workflow.pipeline.settled_plan", kill)
         with pytest.raises(KilledError):
             staged(tmp_path / "out", rows())
     assert (tmp_path / ".out.primo-partial" / "drawn-lengths").exists()
@@ -83,7 +82,7 @@ def test_and_no_noise_for_other_rows(tmp_path, monkeypatch):
         raise KilledError
 
     with monkeypatch.context() as broken:
-        broken.setattr(mechanism, "release", kill)
+        broken.setattr("primo.workflow.pipeline.settled_plan", kill)
         with pytest.raises(KilledError):
             staged(tmp_path / "out", rows())
     with pytest.raises(PrivacyError, match="drawn before"):
