@@ -1,0 +1,109 @@
+"""The law of row lengths behind a noisy histogram: which bins hold rows, and how many.
+
+Nearly all of the 642 bins are empty, and each has noise. Sums over all of them say nothing, so bins are
+*lit* first: a window of bins whose noisy sum is above what noise reaches anywhere on the grid holds
+rows. Narrow windows are tried first, and wider ones count only bins that are not lit yet, so a window
+does not light its empty neighbours. All other bins are empty; the counts of lit bins become the nearest
+ones that are not negative and add up to n, which is public.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from primo.privacy.lengths import BINS, BINS_PER_OCTAVE, centres
+
+__all__ = ["LengthLaw", "denoised", "speaks"]
+
+Floats = NDArray[np.float64]
+
+WINDOWS = (1, 2, 4, 8, 16, 32)  # bins
+CERTAIN = 4.5  # standard deviations of a window's noise; all windows together reach it once in 150
+SMALLEST = 0.01  # share of the rows that a window must hold to be lit, besides
+USUAL = 2 * BINS_PER_OCTAVE  # bins that the lengths of most data sets spread over
+ENOUGH = 2.5  # times the noise of so many bins that n must be for a histogram to speak
+FAR = 16.0  # times the median: longer rows count as if they were so long
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LengthLaw:
+    """Lengths and the shares of rows that have them; rows of length 0 included."""
+
+    lengths: Floats  # (points,) ascending
+    shares: Floats  # (points,) positive, adding up to 1
+
+    @property
+    def longest(self) -> float:
+        """Longest length that some rows are known to have."""
+        return float(self.lengths[-1])
+
+    def quantile(self, share: float) -> float:
+        """Return the length that this share of the rows does not exceed."""
+        at = int(np.searchsorted(np.cumsum(self.shares), share * (1 - 1e-12)))
+        return float(self.lengths[min(at, len(self.lengths) - 1)])
+
+    def mean(self, values: Floats) -> Floats:
+        """Average values (..., points) over the rows."""
+        return np.asarray(values @ self.shares)
+
+
+def speaks(n: int, sigma: float) -> bool:
+    """Whether a histogram of n rows with noise of this size can tell a typical length.
+
+    From public numbers alone. Lengths of most data spread over some two octaves; all rows must stand
+    out from the noise of so many bins.
+    """
+    return n > ENOUGH * CERTAIN * sigma * math.sqrt(USUAL) / 2
+
+
+def denoised(counts: Floats, *, sigma: float, n: int) -> LengthLaw | None:
+    """Return the law of the lengths, or None where the counts say nothing.
+
+    Rows longer than `FAR` times the median count as that long: few rows, or a bin that noise lit, must
+    not decide.
+    """
+    lit = _lit(counts, sigma=sigma, n=n)
+    if not lit.any() or not lit[1:].any():
+        return None  # nothing but zeros, or nothing at all
+    kept = np.zeros(BINS)
+    kept[lit] = _nearest_shares(counts[lit] / n)
+    at = np.flatnonzero(kept)
+    if not len(at) or at[-1] == 0:
+        return None
+    lengths, shares = centres()[at], kept[at]
+    law = LengthLaw(lengths=lengths, shares=shares)
+    positive = lengths > 0
+    rows = LengthLaw(lengths=lengths[positive], shares=shares[positive] / shares[positive].sum())
+    return LengthLaw(lengths=np.minimum(law.lengths, FAR * rows.quantile(0.5)), shares=shares)
+
+
+def _lit(counts: Floats, *, sigma: float, n: int) -> NDArray[np.bool_]:
+    """Return which bins hold rows, (BINS,)."""
+    lit = np.zeros(BINS, dtype=bool)
+    lit[0] = counts[0] > max(CERTAIN * sigma, SMALLEST * n)
+    inner = slice(1, BINS)  # bin 0 stands apart: rows of zeros are no neighbours of short ones
+    for width in WINDOWS:
+        while True:
+            dark = ~lit[inner]
+            window = np.ones(width)
+            total = np.convolve(np.where(dark, counts[inner], 0.0), window, mode="valid")
+            size = np.convolve(dark.astype(float), window, mode="valid")
+            least = np.maximum(CERTAIN * sigma * np.sqrt(size), SMALLEST * n)
+            excess = np.where(size > 0, total - least, -np.inf)
+            best = int(np.argmax(excess))
+            if not excess[best] > 0:
+                break
+            lit[1 + best : 1 + best + width] = True
+    return lit
+
+
+def _nearest_shares(shares: Floats) -> Floats:
+    """Return the nearest numbers that are not negative and add up to 1."""
+    descending = np.sort(shares)[::-1]
+    over = (np.cumsum(descending) - 1) / np.arange(1, len(shares) + 1)
+    last = int(np.flatnonzero(descending > over)[-1])
+    return np.asarray(np.maximum(shares - over[last], 0.0))
