@@ -185,10 +185,12 @@ def _block(
     mean, means = float(law.mean(r)), law.mean(short)
     longer = r > norms[:, None]
     shortened = law.mean(longer.astype(float))
+    directions = min(float(columns), max(1.0, 2 / max(_varies(law), 1e-9)))
     if features:
         factor = law.mean(r * short) / squares
     else:
-        slope = np.where(longer, (columns - 1) / columns * short / np.maximum(r, 1e-300), 1.0)
+        across = 1 - 1 / directions  # share of the directions at right angles to a row
+        slope = np.where(longer, across * short / np.maximum(r, 1e-300), 1.0)
         factor = law.mean(slope)
     return _Block(
         norms=norms,
@@ -199,7 +201,7 @@ def _block(
         square=square,
         squares=squares,
         flattened=_flattened(law, short),
-        directions=min(float(columns), max(1.0, 2 / max(_varies(law), 1e-9))),
+        directions=directions,
         off_centre=OFF_CENTRE if centred else _off_centre(law, columns),
     )
 
