@@ -25,6 +25,8 @@ ENOUGH = 40.0  # standard deviations of a count: rows with which most columns ar
 USUAL = 0.68  # share of the rows that lie within one standard deviation of a usual column
 FAR = 4.0  # such distances: values beyond count as if they lay there
 WINDOWS = (1, 2, 4, 8, 16)  # bins
+MOST = 0.75  # share of the rows that lit bins must hold to tell a column alone
+LEAST_SPREAD = 0.25  # of the largest value: less cannot be told from noise where few bins are lit
 SMALLEST = 0.02  # share of the rows that a window must hold to be believed
 
 
@@ -53,36 +55,43 @@ def find_columns(counts: Floats, *, sigma: float, n: int) -> FoundColumns:
     centre, scale = np.zeros(len(counts)), np.ones(len(counts))
     found = np.zeros(len(counts), dtype=bool)
     for j, column in enumerate(counts):
-        law = _shares(column, sigma=sigma, n=n)
-        if law is not None:
-            centre[j], scale[j] = _centre_and_scale(law)
+        lit = lit_bins(column, sigma=sigma, windows=WINDOWS, least=SMALLEST * n)
+        if lit.any():
             found[j] = True
+            most = float(column[lit].sum()) > MOST * n
+            centre[j], scale[j] = (_from_shares if most else _from_sums)(column / n, lit)
     if found.any():
         scale[~found] = float(np.median(scale[found]))
     return FoundColumns(centre=centre, scale=scale, found=found)
 
 
-def _shares(counts: Floats, *, sigma: float, n: int) -> Floats | None:
-    """Return the share of rows in each bin, or None where the counts say nothing."""
-    lit = lit_bins(counts, sigma=sigma, windows=WINDOWS, least=SMALLEST * n)
-    if not lit.any():
-        return None
-    shares = np.zeros(len(counts))
-    shares[lit] = nearest_shares(counts[lit] / n)
-    return shares
-
-
-def _centre_and_scale(shares: Floats) -> tuple[float, float]:
-    """Mean and standard deviation with far values drawn in; a single bin has its own width."""
-    at = signed_grid.centres()
-    median = float(at[int(np.searchsorted(np.cumsum(shares), 0.5 * (1 - 1e-9)))])
+def _from_shares(shares: Floats, lit: NDArray[np.bool_]) -> tuple[float, float]:
+    """Mean and standard deviation over lit bins, far values drawn in: where they hold most rows."""
+    at = signed_grid.centres()[lit]
+    held = nearest_shares(shares[lit])
+    median = float(at[int(np.searchsorted(np.cumsum(held), 0.5 * (1 - 1e-9)))])
     away = np.abs(at - median)
     order = np.argsort(away)
-    within = np.cumsum(shares[order])
+    within = np.cumsum(held[order])
     usual = float(away[order][int(np.searchsorted(within, USUAL * (1 - 1e-9)))])
     if usual > 0:
         at = np.clip(at, median - FAR * usual, median + FAR * usual)
-    mean = float(shares @ at)
-    spread = math.sqrt(float(shares @ (at - mean) ** 2))
-    width = float(signed_grid.widths()[int(np.argmax(shares))])
+    mean = float(held @ at)
+    spread = math.sqrt(float(held @ (at - mean) ** 2))
+    width = float(signed_grid.widths()[lit][int(np.argmax(held))])
     return mean, max(spread, width / math.sqrt(12))
+
+
+def _from_sums(shares: Floats, lit: NDArray[np.bool_]) -> tuple[float, float]:
+    """Mean and standard deviation over all values up to the largest lit one, of either sign.
+
+    Noise that is left in has mean 0. Values about 0 spread over many small bins that are not lit, on
+    both sides: sums over lit bins alone would miss a side.
+    """
+    at = signed_grid.centres()
+    size = np.abs(at)
+    largest = float(size[lit].max())
+    held = np.where(size <= largest, shares, 0.0)
+    mean = float(held @ at)
+    square = float(held @ at**2) - mean**2
+    return mean, max(math.sqrt(max(square, 0.0)), LEAST_SPREAD * largest)

@@ -2,13 +2,14 @@
 
 Nearly all of the 642 bins are empty, and each has noise. Sums over all of them say nothing, so bins are
 *lit* first: a window of bins whose noisy sum is above what noise reaches anywhere on the grid holds
-rows. Narrow windows are tried first, and wider ones count only bins that are not lit yet, so a window
-does not light its empty neighbours. All other bins are empty; the counts of lit bins become the nearest
-ones that are not negative and add up to n, which is public.
+rows. Narrow windows are tried first, and wider ones only beside what is lit already, so that a window
+does not light empty neighbours of full bins. All other bins are empty; the counts of lit bins become
+the nearest ones that are not negative and add up to n, which is public.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,17 +91,18 @@ def lit_bins(
 ) -> NDArray[np.bool_]:
     """Return which bins hold rows: those of windows whose sums noise does not reach, (bins,).
 
-    A window counts its dark bins only. It must hold more than `least` rows, too.
+    A window has dark bins only, so that rows on one side of the lit ones do not light the other. It
+    must hold more than `least` rows, too.
     """
     lit = np.zeros(len(counts), dtype=bool)
     for width in windows:
         window = np.ones(width)
+        enough = max(CERTAIN * sigma * math.sqrt(width), least)
+        total = np.convolve(counts, window, mode="valid")
         while True:
-            total = np.convolve(np.where(lit, 0.0, counts), window, mode="valid")
-            size = np.convolve((~lit).astype(float), window, mode="valid")
-            excess = total - np.maximum(CERTAIN * sigma * np.sqrt(size), least)
-            best = int(np.argmax(np.where(size > 0, excess, -np.inf)))
-            if not (size[best] > 0 and excess[best] > 0):
+            dark = np.convolve(lit.astype(float), window, mode="valid") < 0.5
+            best = int(np.argmax(np.where(dark, total, -np.inf)))
+            if not (dark[best] and total[best] > enough):
                 break
             lit[best : best + width] = True
     return lit
