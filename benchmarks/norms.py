@@ -25,7 +25,7 @@ import time
 import warnings
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,19 +35,9 @@ from rich.console import Console
 from rich.table import Table
 
 import primo
-from benchmarks.stress.designs import at_level, genotypes, lognormal, student, vital_signs
+from benchmarks.norms_cells import CELLS, Draw
 from benchmarks.stress.problem import Problem
-from benchmarks.stress.real import Real, use_folder
-from benchmarks.stress.real_cells import (
-    CRIMES_RANGE,
-    EMPLOYMENT_RANGE,
-    HOUSING_RANGE,
-    INCOME_RANGE,
-    LABELS,
-    MOBILITY_RANGE,
-)
-from benchmarks.stress.rules import frequencies, from_zero, plain, ranged
-from benchmarks.stress.simulated import Simulated
+from benchmarks.stress.real import use_folder
 from experiments.figures.features import MissingData
 from primo.errors import WeakGuaranteeWarning
 from primo.planning.make import make_plan
@@ -64,7 +54,6 @@ from primo.released.release import Release
 __all__ = ["main"]
 
 Matrix = NDArray[np.float64]
-Draw = Callable[[np.random.Generator], Problem]
 
 EPSILONS = (0.5, 1.0, 5.0)
 MULTIPLES = (0.5, 0.7, 0.9, 1.15, 1.5, 2.0)  # of typical lengths, for hindsight
@@ -262,95 +251,6 @@ def score(rows: Rows, problem: Problem, rng: np.random.Generator) -> float:
     y = problem.held_outcomes
     error = np.mean((y - fitted.predict(problem.held_features)) ** 2, axis=0)
     return float(np.mean(1 - error / np.var(y, axis=0)))
-
-
-CELLS: dict[str, tuple[str, Draw]] = {
-    "genomes 0–2": (
-        "tuned",
-        Real(table="genomes", n=1500, d=100, features=ranged(0, 2), outcomes=LABELS),
-    ),
-    "crime 0–100": (
-        "tuned",
-        Real(table="crime", n=1500, features=ranged(0, 100), outcomes=ranged(0, CRIMES_RANGE)),
-    ),
-    "crime, panel": ("tuned", Real(table="crime", n=1500)),
-    "housing, ranges": (
-        "tuned",
-        Real(
-            table="housing",
-            n=10_000,
-            features=ranged(*HOUSING_RANGE),
-            outcomes=ranged(0, 500_001),
-        ),
-    ),
-    "normal d=10 l=1": ("tuned", Simulated(n=5000, d=10, l=1)),
-    "normal d=25 l=11": ("tuned", Simulated(n=5000, d=25, l=11)),
-    "student 3": ("tuned", Simulated(n=5000, d=10, l=3, design=student(3), tails=3)),
-    "far off, d=10": (
-        "tuned",
-        Simulated(
-            n=5000,
-            d=10,
-            design=at_level(6, 1),
-            means=(2.0,),
-            features=ranged(-10, 10),
-            outcomes=ranged(-6, 6),
-        ),
-    ),
-    "genomes, frequencies": (
-        "judged",
-        Real(table="genomes", n=1500, d=100, features=frequencies(), outcomes=LABELS),
-    ),
-    "soybeans 0–2": ("judged", Real(table="soybeans", n=3500, d=100, features=ranged(0, 2))),
-    "soybeans, five from 0": (
-        "judged",
-        Real(table="soybeans", n=3500, d=10, l=5, features=ranged(0, 2), outcomes=from_zero()),
-    ),
-    "personality 1–6": ("judged", Real(table="personality", n=1500, features=ranged(1, 6))),
-    "drugs": ("judged", Real(table="drugs", n=1200)),
-    "income": (
-        "judged",
-        Real(table="income", n=20_000, features=ranged(0, INCOME_RANGE), outcomes=ranged(0, 20)),
-    ),
-    "employment": (
-        "judged",
-        Real(
-            table="employment",
-            n=10_000,
-            features=ranged(0, EMPLOYMENT_RANGE),
-            outcomes=ranged(0, 1),
-        ),
-    ),
-    "mobility": (
-        "judged",
-        Real(
-            table="mobility",
-            n=10_000,
-            features=ranged(0, MOBILITY_RANGE),
-            outcomes=ranged(0, (99, 10, 1)),
-        ),
-    ),
-    "student 2.1, l=11": (
-        "judged",
-        Simulated(n=5000, d=25, l=11, design=student(2.1), tails=2.5),
-    ),
-    "lognormal": (
-        "judged",
-        Simulated(n=5000, d=10, l=3, design=lognormal(1.0), features=ranged(0, 50)),
-    ),
-    "genotypes 0–2, l=11": (
-        "judged",
-        Simulated(n=5000, d=25, l=11, design=genotypes(), features=ranged(0, 2)),
-    ),
-    "vital signs, no range": (
-        "judged",
-        Simulated(n=5000, d=5, l=2, design=vital_signs, features=plain(), outcomes=plain()),
-    ),
-    "income, no range": (
-        "judged",
-        Real(table="income", n=20_000, features=plain(), outcomes=plain()),
-    ),
-}
 
 
 def measure(name: str, draw_problem: Draw, draws: int, quick: bool) -> Iterator[tuple[str, ...]]:

@@ -137,7 +137,8 @@ def choose_norms(
     n, d, l
         Rows, features, outcomes.
     covariance_scale, association_scale, outcome_scale
-        Noise of the main release for norms of 1: σ₁ = c₁·b_x², σ₂ = c₂·b_x·b_y, σ₃ = c₃·b_y².
+        Noise of the main release for norms of 1: σ₁ = c₁·b_x², σ₂ = c₂·b_x·b_y, σ₃ = c₃·b_y². The
+        last one does not enter the predicted error: slopes hardly depend on YᵀY.
     intercept
         Whether the release has a constant feature.
     centred
@@ -177,7 +178,8 @@ def _block(
     if law is None:
         return _unknown(stated, columns)
     r = law.lengths
-    low, high = law.quantile(SHORT_ROWS), law.longest
+    zeros = float(law.shares[r == 0].sum())
+    low, high = law.quantile(zeros + SHORT_ROWS * (1 - zeros)), law.longest
     norms = edges()
     norms = norms[(norms >= min(low, high / 2)) & (norms <= 2 ** (1.01 / BINS_PER_OCTAVE) * high)]
     short = np.minimum(r, norms[:, None])
