@@ -2,9 +2,9 @@
 
 Nearly all of the 642 bins are empty, and each has noise. Sums over all of them say nothing, so bins are
 *lit* first: a window of bins whose noisy sum is above what noise reaches anywhere on the grid holds
-rows. Narrow windows are tried first, and wider ones count only bins that are not lit yet, so a window
-does not light its empty neighbours. All other bins are empty; the counts of lit bins become the nearest
-ones that are not negative and add up to n, which is public.
+rows. Narrow windows are tried first, and wider ones only beside what is lit already, so that a window
+does not light empty neighbours of full bins. All other bins are empty; the counts of lit bins become
+the nearest ones that are not negative and add up to n, which is public.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 
 from primo.privacy.lengths import BINS, BINS_PER_OCTAVE, centres
 
-__all__ = ["LengthLaw", "denoised", "speaks"]
+__all__ = ["LengthLaw", "denoised", "lit_bins", "nearest_shares", "speaks"]
 
 Floats = NDArray[np.float64]
 
 WINDOWS = (1, 2, 4, 8, 16, 32)  # bins
 CERTAIN = 4.5  # standard deviations of a window's noise; all windows together reach it once in 150
 SMALLEST = 0.01  # share of the rows that a window must hold to be lit, besides
-USUAL = 2 * BINS_PER_OCTAVE  # bins that the lengths of most data sets spread over
-ENOUGH = 2.5  # times the noise of so many bins that n must be for a histogram to speak
+ENOUGH = 20.0  # standard deviations of a count: rows with which a histogram tells typical lengths
 FAR = 16.0  # times the median: longer rows count as if they were so long
 
 
@@ -46,6 +45,10 @@ class LengthLaw:
         at = int(np.searchsorted(np.cumsum(self.shares), share * (1 - 1e-12)))
         return float(self.lengths[min(at, len(self.lengths) - 1)])
 
+    def norm_above(self, share: float) -> float:
+        """Return a norm that shortens at most the other rows: the upper edge of their bin."""
+        return self.quantile(share) * 2 ** (0.5 / BINS_PER_OCTAVE)
+
     def mean(self, values: Floats) -> Floats:
         """Average values (..., points) over the rows."""
         return np.asarray(values @ self.shares)
@@ -54,10 +57,10 @@ class LengthLaw:
 def speaks(n: int, sigma: float) -> bool:
     """Whether a histogram of n rows with noise of this size can tell a typical length.
 
-    From public numbers alone. Lengths of most data spread over some two octaves; all rows must stand
-    out from the noise of so many bins.
+    From public numbers alone. Most lengths lie within one octave or two, that is 8 to 16 bins, and all
+    rows together must stand out from the noise of so many.
     """
-    return n > ENOUGH * CERTAIN * sigma * math.sqrt(USUAL) / 2
+    return n > ENOUGH * sigma
 
 
 def denoised(counts: Floats, *, sigma: float, n: int) -> LengthLaw | None:
@@ -66,11 +69,13 @@ def denoised(counts: Floats, *, sigma: float, n: int) -> LengthLaw | None:
     Rows longer than `FAR` times the median count as that long: few rows, or a bin that noise lit, must
     not decide.
     """
-    lit = _lit(counts, sigma=sigma, n=n)
-    if not lit.any() or not lit[1:].any():
+    least = SMALLEST * n
+    zeros = counts[0] > max(CERTAIN * sigma, least)  # no neighbours of short rows
+    lit = np.append(zeros, lit_bins(counts[1:], sigma=sigma, windows=WINDOWS, least=least))
+    if not lit[1:].any():
         return None  # nothing but zeros, or nothing at all
     kept = np.zeros(BINS)
-    kept[lit] = _nearest_shares(counts[lit] / n)
+    kept[lit] = nearest_shares(counts[lit] / n)
     at = np.flatnonzero(kept)
     if not len(at) or at[-1] == 0:
         return None
@@ -81,27 +86,29 @@ def denoised(counts: Floats, *, sigma: float, n: int) -> LengthLaw | None:
     return LengthLaw(lengths=np.minimum(law.lengths, FAR * rows.quantile(0.5)), shares=shares)
 
 
-def _lit(counts: Floats, *, sigma: float, n: int) -> NDArray[np.bool_]:
-    """Return which bins hold rows, (BINS,)."""
-    lit = np.zeros(BINS, dtype=bool)
-    lit[0] = counts[0] > max(CERTAIN * sigma, SMALLEST * n)
-    inner = slice(1, BINS)  # bin 0 stands apart: rows of zeros are no neighbours of short ones
-    for width in WINDOWS:
+def lit_bins(
+    counts: Floats, *, sigma: float, windows: tuple[int, ...], least: float
+) -> NDArray[np.bool_]:
+    """Return which bins hold rows: those of windows whose sums noise does not reach, (bins,).
+
+    A window has dark bins only, so that rows on one side of the lit ones do not light the other. It
+    must hold more than `least` rows, too.
+    """
+    lit = np.zeros(len(counts), dtype=bool)
+    for width in windows:
+        window = np.ones(width)
+        enough = max(CERTAIN * sigma * math.sqrt(width), least)
+        total = np.convolve(counts, window, mode="valid")
         while True:
-            dark = ~lit[inner]
-            window = np.ones(width)
-            total = np.convolve(np.where(dark, counts[inner], 0.0), window, mode="valid")
-            size = np.convolve(dark.astype(float), window, mode="valid")
-            least = np.maximum(CERTAIN * sigma * np.sqrt(size), SMALLEST * n)
-            excess = np.where(size > 0, total - least, -np.inf)
-            best = int(np.argmax(excess))
-            if not excess[best] > 0:
+            dark = np.convolve(lit.astype(float), window, mode="valid") < 0.5
+            best = int(np.argmax(np.where(dark, total, -np.inf)))
+            if not (dark[best] and total[best] > enough):
                 break
-            lit[1 + best : 1 + best + width] = True
+            lit[best : best + width] = True
     return lit
 
 
-def _nearest_shares(shares: Floats) -> Floats:
+def nearest_shares(shares: Floats) -> Floats:
     """Return the nearest numbers that are not negative and add up to 1."""
     descending = np.sort(shares)[::-1]
     over = (np.cumsum(descending) - 1) / np.arange(1, len(shares) + 1)
