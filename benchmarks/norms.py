@@ -42,13 +42,15 @@ from experiments.figures.features import MissingData
 from primo.errors import WeakGuaranteeWarning
 from primo.planning.make import make_plan
 from primo.planning.plan import Plan
+from primo.planning.settings import Settings
 from primo.privacy import lengths, signed_grid
 from primo.privacy.bounds import Clip
 from primo.privacy.grid import joint_grid
+from primo.privacy.norm_search import speaks
 from primo.released.centres import centring_pays, found_centre, norm_for_means
 from primo.released.columns_found import columns_speak, find_columns
 from primo.released.estimate.spectrum import symmetric_noise
-from primo.released.norms import LengthHistogram, choose_norms, speaks
+from primo.released.norms import LengthHistogram, choose_norms
 from primo.released.release import Release
 
 __all__ = ["main"]
@@ -120,15 +122,13 @@ def rows_of(problem: Problem, epsilon: float, factor: float) -> Rows:
     n, d, l = problem.shape
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakGuaranteeWarning)
-        plan = make_plan(
-            n=n,
-            d=d,
-            l=l,
+        settings = Settings(
             epsilon=epsilon,
             delta=1 / n**2,
             feature_bounds=problem.feature_bounds,
             outcome_bounds=problem.outcome_bounds,
         )
+        plan = make_plan(settings, n=n, d=d, l=l)
     rows = Rows(
         plan=plan,
         features=_scaled(plan.features, problem.features),

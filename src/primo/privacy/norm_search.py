@@ -20,6 +20,9 @@ __all__ = ["DEFAULT_SHARE", "NormSearch", "norm_search", "speaks"]
 #: Share of mu² that the histograms get unless told otherwise.
 DEFAULT_SHARE = 0.05
 
+#: Standard deviations of a count: so many rows tell a typical length.
+ENOUGH = 20.0
+
 #: Variance of the noise in grid units, as a power of two: large, so that the lattice does not show.
 VARIANCE_BITS = 60
 
@@ -62,5 +65,9 @@ def norm_search(*, mu: float, features: bool, outcomes: bool) -> NormSearch:
 
 
 def speaks(n: int, sigma: float) -> bool:
-    """Whether a histogram of n rows with this noise on its counts says anything about their lengths."""
-    return n >= 20 * sigma
+    """Whether a histogram of n rows with noise of this size can tell a typical length.
+
+    From public numbers alone. Most lengths lie within one octave or two, that is 8 to 16 bins, and all
+    rows together must stand out from the noise of so many.
+    """
+    return n > ENOUGH * sigma

@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 
 from primo.privacy.lengths import BINS, BINS_PER_OCTAVE, centres
 
-__all__ = ["LengthLaw", "denoised", "lit_bins", "nearest_shares", "speaks"]
+__all__ = ["LengthLaw", "denoised", "lit_bins", "nearest_shares"]
 
 Floats = NDArray[np.float64]
 
 WINDOWS = (1, 2, 4, 8, 16, 32)  # bins
 CERTAIN = 4.5  # standard deviations of a window's noise; all windows together reach it once in 150
 SMALLEST = 0.01  # share of the rows that a window must hold to be lit, besides
-ENOUGH = 20.0  # standard deviations of a count: rows with which a histogram tells typical lengths
 FAR = 16.0  # times the median: longer rows count as if they were so long
 
 
@@ -52,15 +51,6 @@ class LengthLaw:
     def mean(self, values: Floats) -> Floats:
         """Average values (..., points) over the rows."""
         return np.asarray(values @ self.shares)
-
-
-def speaks(n: int, sigma: float) -> bool:
-    """Whether a histogram of n rows with noise of this size can tell a typical length.
-
-    From public numbers alone. Most lengths lie within one octave or two, that is 8 to 16 bins, and all
-    rows together must stand out from the noise of so many.
-    """
-    return n > ENOUGH * sigma
 
 
 def denoised(counts: Floats, *, sigma: float, n: int) -> LengthLaw | None:

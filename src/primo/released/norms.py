@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.privacy.lengths import BINS_PER_OCTAVE, edges
-from primo.released.length_law import LengthLaw, denoised, speaks
+from primo.released.length_law import LengthLaw, denoised
 
-__all__ = ["BlockChoice", "ChosenNorms", "LengthHistogram", "NormOption", "choose_norms", "speaks"]
+__all__ = ["BlockChoice", "ChosenNorms", "LengthHistogram", "NormOption", "choose_norms"]
 
 Floats = NDArray[np.float64]
 
