@@ -20,6 +20,9 @@ Floats = NDArray[np.float64]
 
 ESTIMATORS = ("auto", "ridge", "filter", "one-sided", "two-sided")
 CERTAIN = 2.0  # standard deviations
+SMALLEST_DIVISOR = 0.5  # times σ₁: no prior is worth dividing by less
+HALF_WAY = 0.5  # how far the filter goes toward ridge where both have the same simulated error
+MOST_DOUBT = 0.4  # largest relative uncertainty of a simulated error
 DOUBT = 2.0  # nats of evidence against it at which auto gives up the two-sided filter
 
 
@@ -41,7 +44,9 @@ def estimate(
           those moments are all noise, or there is one outcome only.
         - ``"auto"``: two-sided, unless the released association speaks against outcome directions
           of larger variance carrying more signal; then one-sided. Ridge and the closed-form filter
-          are members of the family that the simulated filters are the best of.
+          are members of the family that the simulated filters are the best of. Where few outcomes
+          and features leave the prior in doubt, and ridge has nearly the same simulated error, the
+          filter is moved toward ridge.
     ridge_lambda
         λ of ``"ridge"``, in units of XᵀX (sums over rows); √(d/2)·σ₁ if not given.
 
@@ -129,8 +134,12 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
     common = signal = Signal(strength=np.zeros((1, len(groups.counts))), score=0.0)
     filters, excess = np.zeros((len(values), len(groups.counts))), np.zeros(len(groups.counts))
     if replicas.top > 0 and energy.any():  # a trace of variation, and of association
-        model = SignalModel(replicas, variation=moments.total_variation / moments.shape[1])
-        common = signal = model.fit(energy, groups)
+        variation = moments.total_variation / moments.shape[1]
+        common = SignalModel(replicas, variation=variation).fit(energy, groups)
+        model = SignalModel(replicas, variation=variation, rows=moments.n)
+        replicas = model.weigh(energy, groups)
+        model = SignalModel(replicas, variation=variation, rows=moments.n)
+        signal = model.fit(energy, groups)
         finer = None if sides == "one-sided" else group_outcomes(moments)
         if finer is not None:
             rotated = finer.rotate(association)
@@ -141,10 +150,13 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
                 name, groups, association = "two-sided", finer, rotated
                 signal = model.refine(energy, finer, weighted)
         risk = FilterRisk.build(replicas, model.shapes)
-        filters = risk.best_filter(signal.strength, groups.noise_variance)
-        if moments.covariance_sigma > 0:  # no prior is worth dividing by less than the noise
-            filters = np.minimum(filters, 1 / moments.covariance_sigma)
-        excess = risk.excess(filters, signal.strength, groups.noise_variance)
+        residual = model.residual(signal.strength, groups)
+        filters = risk.best_filter(signal.strength, groups.noise_variance, residual)
+        if moments.covariance_sigma > 0:
+            filters = np.minimum(filters, 1 / (SMALLEST_DIVISOR * moments.covariance_sigma))
+            ridge = ridge_filter(values, default_ridge_lambda(moments))
+            filters = _toward_ridge(filters, ridge, risk, signal, groups, residual)
+        excess = risk.excess_in_rows(filters, signal.strength, groups.noise_variance, residual)
     return FittedFilter(
         name=name,
         values=values,
@@ -157,6 +169,31 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         filters=filters,
         excess=excess,
     )
+
+
+def _toward_ridge(
+    filters: Floats,
+    ridge: Floats,
+    risk: FilterRisk,
+    signal: Signal,
+    groups: OutcomeGroups,
+    residual: Floats,
+) -> Floats:
+    """Move filters (d, groups) toward ridge (d,) where the simulated errors hardly differ.
+
+    A simulated error is no better known than the prior variance behind it, which d·count squares tell
+    with a relative error of √(2/(d·count)). Error is convex, so half-way between two filters is never
+    worse than the mean of both, whatever the truth is.
+    """
+    other = np.repeat(ridge[:, None], filters.shape[1], axis=1)
+    own_excess, ridge_excess = (
+        risk.excess(g, signal.strength, groups.noise_variance, residual) for g in (filters, other)
+    )
+    doubt = np.minimum(np.sqrt(2 / (len(ridge) * groups.counts)), MOST_DOUBT)
+    ratio = np.full_like(own_excess, np.inf)
+    np.divide(ridge_excess, own_excess, out=ratio, where=own_excess > 0)
+    share = HALF_WAY * np.clip(1 - (ratio - 1) / doubt, 0.0, 1.0)
+    return np.asarray(filters + share * (other - filters))
 
 
 def _possible_share(moments: NoisyMoments, fitted: FittedFilter, coefficients: Floats) -> Floats:
