@@ -21,6 +21,9 @@ Floats = NDArray[np.float64]
 ESTIMATORS = ("auto", "ridge", "filter", "one-sided", "two-sided")
 CERTAIN = 2.0  # standard deviations
 SMALLEST_DIVISOR = 0.5  # times σ₁: no prior is worth dividing by less
+MOST_CHANCE = (
+    10.0  # times σ₂²: sampling error beyond is not shrunk, so that no noise is least squares
+)
 HALF_WAY = 0.5  # how far the filter goes toward ridge where both have the same simulated error
 MOST_DOUBT = 0.4  # largest relative uncertainty of a simulated error
 DOUBT = 2.0  # nats of evidence against it at which auto gives up the two-sided filter
@@ -136,9 +139,11 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
     if replicas.top > 0 and energy.any():  # a trace of variation, and of association
         variation = moments.total_variation / moments.shape[1]
         common = SignalModel(replicas, variation=variation).fit(energy, groups)
-        model = SignalModel(replicas, variation=variation, rows=moments.n)
-        replicas = model.weigh(energy, groups)
-        model = SignalModel(replicas, variation=variation, rows=moments.n)
+        # So many rows that sampling error is no more than `MOST_CHANCE` times the noise.
+        least = variation * float(replicas.truths.mean()) / float(moments.noise_variances.min())
+        rows = max(float(moments.n), least / MOST_CHANCE)
+        replicas = SignalModel(replicas, variation=variation, rows=rows).weigh(energy, groups)
+        model = SignalModel(replicas, variation=variation, rows=rows)
         signal = model.fit(energy, groups)
         finer = None if sides == "one-sided" else group_outcomes(moments)
         if finer is not None:
