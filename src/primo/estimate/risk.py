@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.estimate.spectrum import denoised_spectrum, symmetric_noise, within_scatter
+from primo.estimate.spectrum import denoised_spectrum, symmetric_noise
 
 __all__ = ["FilterRisk", "Replicas", "simulate"]
 
@@ -223,7 +223,6 @@ def simulate(
     else:
         spread = sigma * min(ALONE, IN_COMPANY / np.sqrt(d))
         truths = np.sort(_possible(rng, centre, spread, copies), axis=1)
-        truths = within_scatter(truths, values, sigma)
     bases = np.linalg.eigh(noise + truths[:, :, None] * np.eye(d)).eigenvectors
     return Replicas(truths=truths, bases=bases)
 

@@ -139,9 +139,7 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
     if replicas.top > 0 and energy.any():  # a trace of variation, and of association
         variation = moments.total_variation / moments.shape[1]
         common = SignalModel(replicas, variation=variation).fit(energy, groups)
-        # So many rows that sampling error is no more than `MOST_CHANCE` times the noise.
-        least = variation * float(replicas.truths.mean()) / float(moments.noise_variances.min())
-        rows = max(float(moments.n), least / MOST_CHANCE)
+        rows = _rows_for_chance(moments, values, variation)
         replicas = SignalModel(replicas, variation=variation, rows=rows).weigh(energy, groups)
         model = SignalModel(replicas, variation=variation, rows=rows)
         signal = model.fit(energy, groups)
@@ -176,6 +174,19 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
     )
 
 
+def _rows_for_chance(moments: NoisyMoments, values: Floats, variation: float) -> float:
+    """Return the number of rows that sampling error is counted for, at least n.
+
+    More than n where sampling error would be more than `MOST_CHANCE` times the noise. More, too, where
+    little of the released covariance is other than noise: simulated eigenvalues then scatter too much,
+    and signal seems fainter than it is already.
+    """
+    d, size = len(values), float(values @ values)
+    chance = variation * max(float(values.mean()), 0.0) / float(moments.noise_variances.min())
+    known = max(0.0, 1 - moments.covariance_sigma**2 * d * (d + 1) / 2 / size)
+    return max(float(moments.n), chance / MOST_CHANCE) / known if known > 0 else np.inf
+
+
 def _toward_ridge(
     filters: Floats,
     ridge: Floats,
@@ -186,15 +197,15 @@ def _toward_ridge(
 ) -> Floats:
     """Move filters (d, groups) toward ridge (d,) where the simulated errors hardly differ.
 
-    A simulated error is no better known than the prior variance behind it, which d·count squares tell
-    with a relative error of √(2/(d·count)). Error is convex, so half-way between two filters is never
+    A simulated error is no better known than the prior variance behind it, which d·l squares tell with
+    a relative error of √(2/(d·l)). Error is convex, so half-way between two filters is never
     worse than the mean of both, whatever the truth is.
     """
     other = np.repeat(ridge[:, None], filters.shape[1], axis=1)
     own_excess, ridge_excess = (
         risk.excess(g, signal.strength, groups.noise_variance, residual) for g in (filters, other)
     )
-    doubt = np.minimum(np.sqrt(2 / (len(ridge) * groups.counts)), MOST_DOUBT)
+    doubt = min(float(np.sqrt(2 / (len(ridge) * groups.counts.sum()))), MOST_DOUBT)
     ratio = np.full_like(own_excess, np.inf)
     np.divide(ridge_excess, own_excess, out=ratio, where=own_excess > 0)
     share = HALF_WAY * np.clip(1 - (ratio - 1) / doubt, 0.0, 1.0)

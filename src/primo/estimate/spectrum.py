@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["denoised_spectrum", "expected_spectrum", "symmetric_noise", "within_scatter"]
+__all__ = ["denoised_spectrum", "expected_spectrum", "symmetric_noise"]
 
 Floats = NDArray[np.float64]
 
@@ -63,31 +63,6 @@ def denoised_spectrum(
         centre = np.sort(truth + values - looks_like)
         truth = np.maximum(centre, 0.0)
     return truth, centre
-
-
-def within_scatter(truths: Floats, values: Floats, sigma: float) -> Floats:
-    """Pull spectra toward their means until they scatter no more than the release allows.
-
-    Where noise is much larger than the eigenvalues, `denoised_spectrum` leaves some of the noise's
-    scatter in them. Their sum of squares about the mean is known much better than any of them: the
-    released one, less what the noise adds to it. One standard deviation more than that is allowed.
-
-    Parameters
-    ----------
-    truths
-        Possible true eigenvalues, (copies, d).
-    values, sigma
-        The released eigenvalues, (d,), and the scale of their noise.
-    """
-    d = len(values)
-    scatter = float(((values - values.mean()) ** 2).sum()) - sigma**2 * (d * (d + 1) / 2 - 1)
-    scatter = max(scatter, 0.0)
-    most = scatter + float(np.sqrt(sigma**4 * d * (d + 1) + 4 * sigma**2 * scatter))
-    middle = truths.mean(axis=1, keepdims=True)
-    found = float(((truths - middle) ** 2).sum(axis=1).mean())
-    if found <= most:
-        return truths
-    return np.asarray(middle + np.sqrt(most / found) * (truths - middle))
 
 
 def _repulsion(values: Floats, width: float) -> Floats:
