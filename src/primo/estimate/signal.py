@@ -39,7 +39,7 @@ EXPLAINED = np.append(0.0, np.geomspace(1e-5, 1, 46))  # candidate shares of the
 #: few rows with much signal were shrunk too far, with 0.4 outcomes without any signal not far enough.
 SHARE_PRIOR = 0.15 * np.log(np.maximum(EXPLAINED, EXPLAINED[1]))
 FEWER = slice(None, None, 4)  # of the shares: enough to compare replicas
-LEAST_COUNTED = 0.1  # of the replicas: their effective number is not let fall below this
+LEAST_COUNTED = 0.5  # of the replicas: their effective number is not let fall below this
 FACTORS = np.geomspace(0.04, 25, 29)  # candidate strengths of a group over its expectation
 
 
