@@ -183,8 +183,10 @@ def _rows_for_chance(moments: NoisyMoments, values: Floats, variation: float) ->
     """
     d, size = len(values), float(values @ values)
     chance = variation * max(float(values.mean()), 0.0) / float(moments.noise_variances.min())
-    known = max(0.0, 1 - moments.covariance_sigma**2 * d * (d + 1) / 2 / size)
-    return max(float(moments.n), chance / MOST_CHANCE) / known if known > 0 else np.inf
+    noise = moments.covariance_sigma**2 * d * (d + 1) / 2
+    if size <= noise:
+        return np.inf
+    return max(float(moments.n), chance / MOST_CHANCE) / (1 - noise / size)
 
 
 def _toward_ridge(
