@@ -138,9 +138,10 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
     filters, excess = np.zeros((len(values), len(groups.counts))), np.zeros(len(groups.counts))
     if replicas.top > 0 and energy.any():  # a trace of variation, and of association
         variation = moments.total_variation / moments.shape[1]
-        common = SignalModel(replicas, variation=variation).fit(energy, groups)
         rows = _rows_for_chance(moments, values, variation)
-        replicas = SignalModel(replicas, variation=variation, rows=rows).weigh(energy, groups)
+        model = SignalModel(replicas, variation=variation, rows=rows)
+        common = model.fit(energy, groups, of_rows=True)
+        replicas = model.weigh(energy, groups)
         model = SignalModel(replicas, variation=variation, rows=rows)
         signal = model.fit(energy, groups)
         finer = None if sides == "one-sided" else group_outcomes(moments)

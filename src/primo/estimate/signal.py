@@ -62,8 +62,7 @@ class SignalModel:
         Σ_j ‖y_j‖²/l. No strength that would explain more than this is considered: it is what keeps
         the coefficients of hopelessly noisy releases near zero.
     rows
-        n, which says how large sampling error is. Infinite if the coefficients in question are those of
-        least squares on these rows, sampling error included.
+        n, which says how large sampling error is; infinite if it does not count.
 
     Notes
     -----
@@ -84,7 +83,7 @@ class SignalModel:
         self.values = replicas.mean_values()  # (d,)
         self.expected = replicas.along(np.moveaxis(truths**2 * self.shapes, 0, -1))  # (d, gammas)
 
-    def fit(self, energy: Floats, groups: OutcomeGroups) -> Signal:
+    def fit(self, energy: Floats, groups: OutcomeGroups, *, of_rows: bool = False) -> Signal:
         """Average over γ and over strengths proportional to the groups' weights.
 
         Parameters
@@ -93,12 +92,15 @@ class SignalModel:
             Sums of squares of the rotated association within each group, (d, groups).
         groups
             The groups behind its columns.
+        of_rows
+            Whether the coefficients are those of least squares on these rows, sampling error included.
         """
         scores, strengths = np.empty(len(GAMMAS)), np.empty(len(GAMMAS))
         for k, gamma in enumerate(GAMMAS):
             ceiling = self.variation / self.explained[k]
             candidates = np.outer(ceiling * EXPLAINED, groups.signal_weights)
-            likelihood = self._log_likelihood(energy, groups, k, candidates).sum(axis=1)
+            each = self._log_likelihood(energy, groups, k, candidates, of_rows=of_rows)
+            likelihood = each.sum(axis=1)
             evidence, share = _posterior_mean(likelihood + SHARE_PRIOR, EXPLAINED)
             scores[k] = float(evidence) - _unlikely(gamma)
             strengths[k] = ceiling * share
@@ -164,11 +166,17 @@ class SignalModel:
         return np.asarray(np.moveaxis(self.shapes, 0, -1) @ signal.strength)
 
     def _log_likelihood(
-        self, energy: Floats, groups: OutcomeGroups, k: int, strengths: Floats
+        self,
+        energy: Floats,
+        groups: OutcomeGroups,
+        k: int,
+        strengths: Floats,
+        *,
+        of_rows: bool = False,
     ) -> Floats:
         """Gaussian log-likelihood of each group's energy for (candidates, groups) strengths."""
         variance = strengths[:, None, :] * self.expected[:, k][:, None] + groups.noise_variance
-        if np.isfinite(self.rows):
+        if not of_rows and np.isfinite(self.rows):
             left = self.variation * groups.weights - self.explained[k] * strengths
             chance = np.maximum(left, 0.0) / self.rows
             variance += chance[:, None, :] * self.values[:, None]
