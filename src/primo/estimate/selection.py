@@ -20,7 +20,8 @@ Floats = NDArray[np.float64]
 
 ESTIMATORS = ("auto", "ridge", "filter", "one-sided", "two-sided")
 CERTAIN = 2.0  # standard deviations
-SMALLEST_DIVISOR = 0.5  # times σ₁: no prior is worth dividing by less
+#: Times σ₁: no prior is worth dividing by less. A single eigenvalue has no others to be mixed up with.
+SMALLEST_DIVISOR, SMALLEST_ALONE = 1.0, 0.5
 MOST_CHANCE = (
     10.0  # times σ₂²: sampling error beyond is not shrunk, so that no noise is least squares
 )
@@ -157,7 +158,8 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         residual = model.residual(signal.strength, groups)
         filters = risk.best_filter(signal.strength, groups.noise_variance, residual)
         if moments.covariance_sigma > 0:
-            filters = np.minimum(filters, 1 / (SMALLEST_DIVISOR * moments.covariance_sigma))
+            divisor = SMALLEST_DIVISOR if len(values) > 1 else SMALLEST_ALONE
+            filters = np.minimum(filters, 1 / (divisor * moments.covariance_sigma))
             ridge = ridge_filter(values, default_ridge_lambda(moments))
             filters = _toward_ridge(filters, ridge, risk, signal, groups, residual)
         excess = risk.excess_in_rows(filters, signal.strength, groups.noise_variance, residual)
