@@ -45,7 +45,6 @@ def plan_text(plan: Plan) -> str:
             "person_mu": plan.person_mu,
         },
         "bounds": {"features": _bounds(plan.features), "outcomes": _bounds(plan.outcomes)},
-        "norms_found": _norms_found(plan),
         "missing": plan.missing,
         "intercept": plan.intercept,
         "mechanism": {
@@ -64,6 +63,8 @@ def plan_text(plan: Plan) -> str:
         },
         "grid": dataclasses.asdict(plan.grid),
     }
+    if plan.auto_norms:  # a bundle is compared with these words to the letter, old ones too
+        described["norms_found"] = _norms_found(plan)
     return json.dumps(described, indent=2, allow_nan=False, default=operator.index) + "\n"
 
 
