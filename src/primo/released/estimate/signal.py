@@ -32,6 +32,7 @@ GAMMAS = np.array([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0])
 GAMMA_SPREAD = 0.5  # prior standard deviation of the common γ: a weak preference for the flat prior
 MOST_UNLIKELY = 4.0  # nats: no shape is given less than e^−4 of the flat prior's weight
 GROUP_GAMMA_SPREAD = 1.0  # of a group's γ around the common one
+FAINTEST_OF_GROUP = -1.0  # γ below which a group has no more than the common fit
 GROUP_LOG_SPREAD = 0.5  # of the logarithm of a group's strength around its expectation
 PRIOR_FLOOR = 1e-3  # a/a_max is not followed below this, so that γ = −1 stays bounded
 EXPLAINED = np.append(0.0, np.geomspace(1e-5, 1, 46))  # candidate shares of the total variation
@@ -151,7 +152,9 @@ class SignalModel:
             score -= (np.log(FACTORS)[:, None] / GROUP_LOG_SPREAD) ** 2 / 2
             evidence, factor = _posterior_mean(score, FACTORS)
             nearness = np.exp(-(((gamma - GAMMAS) / GROUP_GAMMA_SPREAD) ** 2) / 2)
-            scores[k] = evidence + np.log(common @ nearness)
+            # Signal in the faintest directions only is not for a group to claim on its own.
+            held = common[k] if gamma < FAINTEST_OF_GROUP else common @ nearness
+            scores[k] = evidence + np.log(max(float(held), 1e-300))
             strengths[k] = centre * factor
         score, probability = _normalised(scores)
         return Signal(strength=probability * strengths, score=float(score.sum()))
