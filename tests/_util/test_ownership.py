@@ -127,7 +127,7 @@ class TestStaging:
                 entry(out)
         begun.unlink()
         begun.write_text("a file")
-        with pytest.raises(primo.PrivacyError, match="no folder"):
+        with pytest.raises(primo.PrivacyError, match="not a folder"):
             Staging.resume(out)
 
     @pytest.mark.parametrize("name", ["secret", "job.json", "lock"])

@@ -170,7 +170,7 @@ def broken(tmp_path, name, content):
         ("cohort.bim", lambda old: old.replace(b"\t20\t", b"\tten\t"), "line 2 of .* position"),
         ("cohort.bim", lambda old: old.replace(b"\tC", b""), "six columns"),
         ("cohort.bim", lambda old: old.replace(b"rs1", b"rs0").replace(b"20", b"10"), "rm-dup"),
-        ("cohort.fam", lambda old: b"", "names nobody"),
+        ("cohort.fam", lambda old: b"", "lists no people"),
         ("cohort.fam", lambda old: b"\xff" + old, "not text"),
         ("cohort.fam", lambda old: b"someone0000\n" + old, "fewer than 2 columns"),
     ],

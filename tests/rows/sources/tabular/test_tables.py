@@ -85,8 +85,8 @@ def test_what_cannot_be_opened(tmp_path):
         assert ".parquet" in message
         assert ".csv" in message
     assert "lazy" in refused(lambda: open_table(pl.DataFrame({"a": [1]}).lazy()))
-    assert "list is no table" in refused(lambda: open_table([1, 2]))
-    assert "no table" in refused(lambda: open_table(pd.Series([1.0])))
+    assert "expected a table, got list" in refused(lambda: open_table([1, 2]))
+    assert "expected a table" in refused(lambda: open_table(pd.Series([1.0])))
     assert "no rows" in refused(lambda: open_table(pd.DataFrame({"a": []})))
     assert "more than once" in refused(
         lambda: open_table(pd.DataFrame([[1, 2]], columns=["a", "a"]))
