@@ -1,4 +1,4 @@
-"""What somebody else made, or may look into, is refused; a planted link is never written through."""
+"""Files that other users made or can read are refused; a planted link is never written through."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""Work shared out among threads: in order, and given up without waiting."""
+"""Work shared among threads: results in order, and no waiting when it is abandoned."""
 
 from threading import Event, Thread
 
@@ -37,7 +37,7 @@ def test_errors_end_the_walk_and_close_the_items():
         return i
 
     walk, seen = in_order(work, items(), 2), []
-    with pytest.raises(KeyError) as kept:  # and with it the frames that it came through
+    with pytest.raises(KeyError) as kept:  # keeps the frames of the traceback alive
         seen.extend(walk)
     assert kept
     assert closed.is_set()

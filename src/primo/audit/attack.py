@@ -46,7 +46,7 @@ class Attack(Protocol):
         """How far apart the neighbours are in noise scales: the mu that they reach."""
 
     def play(self, coin: bool, new_bits: NewBits) -> tuple[Vector, Flags]:
-        """Release once; return the score of each canary (above 0: "present"), and the truth."""
+        """Release once; return the score of each canary (above 0: "there"), and the truth."""
 
 
 def attack_on(setting: Setting) -> Attack:
@@ -69,8 +69,8 @@ class GaussAttack:
 
     def __init__(self, setting: Setting) -> None:
         cosine = worst_cosine(setting.plans[0])
-        self.present = np.arange(setting.canaries) % 2 == 0
-        self.parts = tuple(Part.build(plan, self.present, cosine) for plan in setting.plans)
+        self.there = np.arange(setting.canaries) % 2 == 0
+        self.parts = tuple(Part.build(plan, self.there, cosine) for plan in setting.plans)
 
     @property
     def distances(self) -> tuple[Fraction, ...]:
@@ -89,10 +89,10 @@ class GaussAttack:
         return GaussianLaw(mu=self.distance)
 
     def play(self, coin: bool, new_bits: NewBits) -> tuple[Vector, Flags]:
-        """Release once; return the score of each canary (above 0: "present"), and the truth."""
+        """Release once; return the score of each canary (above 0: "there"), and the truth."""
         releases = self.release(coin, new_bits)
         scores = [part.scores(r) for part, r in zip(self.parts, releases, strict=True)]
-        return np.sum(scores, axis=0), self.present ^ coin
+        return np.sum(scores, axis=0), self.there ^ coin
 
     def release(self, coin: bool, new_bits: NewBits) -> list[Release]:
         """Release the data set that the coin chooses, and its extension."""
@@ -130,15 +130,15 @@ class Part:
     distances: tuple[Fraction, ...]
 
     @classmethod
-    def build(cls, plan: Plan, present: Flags, cosine: float) -> Part:
+    def build(cls, plan: Plan, there: Flags, cosine: float) -> Part:
         """Make two data sets that differ in all canaries, and the test for each canary."""
-        canaries = canary_rows(plan, len(present), cosine)
-        rng = np.random.default_rng(0)  # the other rows are arbitrary
-        shapes = (plan.n - len(present), plan.d), (plan.n - len(present), plan.l)
+        canaries = canary_rows(plan, len(there), cosine)
+        rng = np.random.default_rng(0)  # the rows beside the canaries: any will do
+        shapes = (plan.n - len(there), plan.d), (plan.n - len(there), plan.l)
         others = tuple(rng.normal(size=shape) for shape in shapes)
-        sources = _data_set(canaries, present, others), _data_set(canaries, ~present, others)
+        sources = _data_set(canaries, there, others), _data_set(canaries, ~there, others)
         one, other = (fold(source, plan, threads=1) for source in sources)
-        moved = [_moved(plan, canaries, j) for j in range(len(present))]
+        moved = [_moved(plan, canaries, j) for j in range(len(there))]
         units = NoiseUnits.of(plan)
         weights = vstack([csr_array(units.whitened(delta)[None]) for delta in moved], format="csr")
         centre = (before_noise(one) + before_noise(other)) / 2
@@ -157,11 +157,9 @@ class Part:
         return scores
 
 
-def _data_set(
-    canaries: tuple[Rows, Rows], present: Flags, others: tuple[Vector, ...]
-) -> ArraySource:
+def _data_set(canaries: tuple[Rows, Rows], there: Flags, others: tuple[Vector, ...]) -> ArraySource:
     original, replaced = canaries
-    chosen = [np.where(present[:, None], a, b) for a, b in zip(original, replaced, strict=True)]
+    chosen = [np.where(there[:, None], a, b) for a, b in zip(original, replaced, strict=True)]
     features, outcomes = (np.vstack(pair) for pair in zip(chosen, others, strict=True))
     return as_source(features, outcomes)
 
@@ -169,11 +167,11 @@ def _data_set(
 def _moved(plan: Plan, canaries: tuple[Rows, Rows], j: int) -> NDArray[np.int64]:
     """Return by how much the moments with one canary exceed those with its replacement."""
     sample = np.ones(1, dtype=np.bool_) if plan.draws_sample else None
-    present, replaced = (
+    there, replaced = (
         before_noise(fold(as_source(x[j : j + 1], y[j : j + 1]), plan, sample=sample, threads=1))
         for x, y in canaries
     )
-    return present - replaced
+    return there - replaced
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -202,8 +200,8 @@ class SampledAttack:
     def _at(cls, plan: Plan, cosine: float) -> SampledAttack:
         canaries = canary_rows(plan, 1, cosine)
         others = tuple(np.repeat(block, plan.n - 1, axis=0) for block in canaries[1])
-        present = np.array([True])
-        sources = _data_set(canaries, present, others), _data_set(canaries, ~present, others)
+        there = np.array([True])
+        sources = _data_set(canaries, there, others), _data_set(canaries, ~there, others)
         sampled = plan.sampled or plan.n
         without = np.arange(plan.n) >= plan.n - sampled  # the canary is the first row
         moments = tuple(
@@ -233,7 +231,7 @@ class SampledAttack:
         return math.hypot(self.law.covariance, self.law.rest)
 
     def play(self, coin: bool, new_bits: NewBits) -> tuple[Vector, Flags]:
-        """Fit once; return the score of the canary (above 0: "present"), and the truth."""
+        """Fit once; return the score of the canary (above 0: "there"), and the truth."""
         moved = after_noise(self.release(coin, new_bits)) - self.start
         score = self.law.score(*(float(direction @ moved) for direction in self.directions))
         return np.array([score]), np.array([not coin])

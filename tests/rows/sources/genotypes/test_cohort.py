@@ -246,7 +246,7 @@ def test_frequencies_of_the_cohort_are_refused(folder):
 
 
 def test_the_cohort_in_disguise_is_refused(folder):
-    """A copy, a link, another format, a part: whatever shares an id with the cohort is no panel."""
+    """A copy, a link, another format, a part: a file that shares an id with the cohort is refused."""
 
     def refused(frequencies, match="ids in it are also in the private genotype file"):
         with pytest.raises(PrivacyError, match=match) as caught:

@@ -130,7 +130,7 @@ def test_two_tables(tmp_path):
 
 
 def test_the_wider_table_leads(tmp_path):
-    """So that it is the narrow one that takes the detour over scratch."""
+    """So that the narrow one goes through scratch."""
     x = write(tmp_path / "x.csv", "id,a\np,1\nq,2\nr,3\n")
     y = write(tmp_path / "y.csv", "id,y,z\nr,1,1\np,2,2\nq,3,3\n")
     source = table_source(x, features="a", outcomes=["y", "z"], outcomes_table=y, id_column="id")

@@ -25,7 +25,7 @@ __all__ = [
     "walk",
 ]
 
-#: Bytes read at a time from a store that is not stored row by row.
+#: Bytes of rows that are read at a time from a store in chunks.
 STRETCH_BYTES = 2**26
 
 
@@ -105,9 +105,7 @@ def walk(
         for first, stop in _stretches(chunks, starts, most):
             yield first, read(first, stop)
 
-    return read_ordered(
-        pieces, starts=starts, order=order, rows=rows, width=width, dtype=dtype, scratch=None
-    )
+    return read_ordered(pieces, starts, order, rows, width=width, dtype=dtype)
 
 
 def chunk_starts(n: int, chunk: int) -> NDArray[np.intp]:
