@@ -1,4 +1,4 @@
-"""Moments on a cluster of worker processes: the same bits, whoever dies, and no word of the rows."""
+"""Moments on a cluster: the same bits, even if workers die, and no private values in messages."""
 
 import os
 import signal
@@ -249,7 +249,7 @@ def test_a_worker_that_dies_in_the_middle_changes_nothing(client, rows, tmp_path
     assert_same(found, fold(in_memory(rows), plan()))
 
 
-def test_a_moment_of_weakness_of_the_file_system_is_forgiven(client, rows, tmp_path):
+def test_a_partition_that_fails_once_is_read_again(client, rows, tmp_path):
     source = Mischief(in_memory(rows), tmp_path / "weak", place=2100, deed="stumble")
     found = fold_on_cluster(fold, source, plan(), client=client, partitions=8)
     assert_same(found, fold(in_memory(rows), plan()))

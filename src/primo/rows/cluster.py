@@ -42,7 +42,7 @@ _PER_THREAD = 4
 #: Fewer rows than this are not worth a partition of their own.
 _FEWEST_ROWS = 1024
 
-#: How often a worker tries to read its rows, if the error is not one of ours: file systems have moods.
+#: How often a worker tries to read its rows, unless primo raised the error: file systems fail at times.
 _TRIES = 2
 
 
