@@ -13,7 +13,7 @@ from primo.forecast import inverse
 from primo.forecast.assumptions import Signal
 from primo.forecast.compare import choose_plan, compare_plans, recommend_association
 from primo.forecast.inverse import epsilon_for, outcomes_for, rows_for
-from primo.forecast.table import MATTERS
+from primo.forecast.table import R2_TOLERANCE
 from primo.planning.make import make_plan
 from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
@@ -83,7 +83,7 @@ def test_the_strongest_protection_is_recommended():
     )
     for protection in made.protections:
         among = [v.predicted_r2 for v in made.variants if v.protection is protection]
-        assert made.best(protection).predicted_r2 >= max(among) - MATTERS
+        assert made.best(protection).predicted_r2 >= max(among) - R2_TOLERANCE
     with pytest.raises(InputError, match="'features' is not part of this plan"):
         compare_plans(**PUBLIC, protection="both").best("features")
 

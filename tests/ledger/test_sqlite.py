@@ -268,7 +268,7 @@ def test_random_damage_is_an_error_and_never_a_wrong_number(ledger, path, tmp_pa
 
 
 def test_a_lock_that_stays_is_reported(ledger, path, monkeypatch):
-    monkeypatch.setattr(sqlite, "PATIENCE", 0.2)
+    monkeypatch.setattr(sqlite, "LOCK_TIMEOUT", 0.2)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(LedgerError, match="another process"):
