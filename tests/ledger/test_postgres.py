@@ -82,7 +82,7 @@ def test_a_stranger_sees_nothing(server, schema, ledger, role):
         open_ledger(server.url(schema, role))
 
 
-def test_roles_that_do_not_exist_and_names_that_bite(ledger):
+def test_roles_that_do_not_exist_and_names_that_need_quotes(ledger):
     for name in ("nobody-such", 'x"; DROP TABLE primo_entries; --'):
         with pytest.raises(InputError, match="does not exist"):
             ledger.grant_reader(name)
@@ -146,7 +146,7 @@ def test_a_connection_lost_around_the_commit_charges_once(
 def test_a_server_that_stays_away(server, ledger, people, monkeypatch):
     who = people("abc")
     monkeypatch.setattr(postgres, "LOCK_TIMEOUT", 0.3)
-    monkeypatch.setattr(postgres, "_SHORT", 0.3)
+    monkeypatch.setattr(postgres, "_CONNECT_TIMEOUT", 0.3)
     server.stop()
     try:
         with pytest.raises(LedgerError, match=r"server is up.*never charged twice") as caught:

@@ -242,7 +242,7 @@ def test_a_place_without_a_ledger(tmp_path, where):
 
 
 def test_other_addresses(tmp_path):
-    with pytest.raises(InputError, match="mysql:// is no place"):
+    with pytest.raises(InputError, match="cannot be at a mysql:// address"):
         open_ledger("mysql://host/db")
     with pytest.raises(InputError, match="needs a place for its key"):
         create_ledger("postgresql://host/db", limit=LIMIT)

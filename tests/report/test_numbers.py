@@ -230,7 +230,7 @@ def test_without_a_noise_law_only_the_coefficients_are_known(releases):
     np.testing.assert_allclose(shrunk_only(release), primo.coefficients(release).slopes * scales)
 
 
-def test_findings_say_where_they_lean_on_the_prior(releases):
+def test_findings_count_intervals_that_depend_on_the_prior(releases):
     found = find(releases("one"), level=0.95, fdr=0.05)
     assert isinstance(found, Findings)
     shrunk = uncertainty.coefficient_intervals(releases("one"), kind="posterior")
