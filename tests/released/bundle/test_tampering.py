@@ -71,7 +71,7 @@ def test_every_part_is_held_to_its_hash(whole, name):
 def test_extra_files_and_links(whole, tmp_path):
     (whole / "notes.txt").write_text("hello")
     refused(whole, "'notes.txt' is there but not in manifest.json")
-    refused(zipped(whole, tmp_path / "z.zip"), "not a part of a bundle 'notes.txt'")
+    refused(zipped(whole, tmp_path / "z.zip"), "'notes.txt' is not a part of a bundle")
     (whole / "notes.txt").unlink()
     (whole / "sub").mkdir()
     refused(whole, "'sub' is not a plain file")
@@ -156,7 +156,7 @@ class TestZip:
             refused(other, "not a part of a bundle")
         with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
             archive.writestr("plan.json", "{}")
-        refused(path, r"not a part of a bundle 'plan\.json'")
+        refused(path, r"'plan\.json' is .* there twice")
         assert not (tmp_path.parent / "evil.txt").exists()
 
     def test_bombs(self, whole, tmp_path):
