@@ -68,6 +68,8 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         How many rows one person may own: repeated visits, haplotypes. The budget is that of one row; the
         statement gives, and a ledger charges, the cost for a person, whose mu is this many times as
         large. A fit is refused where the index or the ids of a source show that a person owns more.
+    norm_share : float in [0.001, 0.5], default 0.05
+        Share of the budget (of mu²) that finds norms privately where bounds have ``norm="auto"``.
     ridge_lambda : float, "theorem" or "adassp", optional
         Penalty for ``estimator="ridge"``, on sums of squares in scaled units, or a rule for it.
     coefficient_norm : float, optional
@@ -135,6 +137,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         split: float | None = None,
         outcome_moments: str = "auto",
         rows_per_person: int = 1,
+        norm_share: float = 0.05,
         ridge_lambda: float | str | None = None,
         coefficient_norm: float | None = None,
         solver: str = "fast",
@@ -160,6 +163,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.split = split
         self.outcome_moments = outcome_moments
         self.rows_per_person = rows_per_person
+        self.norm_share = norm_share
         self.ridge_lambda = ridge_lambda
         self.coefficient_norm = coefficient_norm
         self.solver = solver

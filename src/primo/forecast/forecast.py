@@ -21,6 +21,7 @@ from scipy.optimize import brentq
 
 from primo.errors import InputError
 from primo.forecast.assumptions import Signal, as_signal, preferred
+from primo.forecast.expected_norms import with_expected_norms
 from primo.forecast.law import Law, law_of
 from primo.forecast.simulate import Drawn, draw
 from primo.planning.plan import CovarianceOrigin, Plan
@@ -100,21 +101,23 @@ def predict_ways(
                 value=name,
                 remedy=f"choose one of {', '.join(ESTIMATORS)}",
             )
-    law = law_of(ways[0][0], signal)
+    settled = [with_expected_norms(plan, signal) for plan, _ in ways]
+    laws = [law_of(plan, stated) for plan, stated in settled]
+    ways = [(plan, association) for (plan, _), (_, association) in zip(settled, ways, strict=True)]
     scores: list[list[list[float]]] = [[] for _ in ways]
     for repeat in range(max(MOST_REPEATS, SMALL_REPEATS)):
-        drawn: dict[tuple[int, CovarianceOrigin], Drawn] = {}
-        for (plan, association), found in zip(ways, scores, strict=True):
+        drawn: dict[tuple[object, ...], Drawn] = {}
+        for (plan, association), law, found in zip(ways, laws, scores, strict=True):
             simulated = _simulated(plan)
             if repeat >= _repeats(plan, simulated):
                 continue
-            kind = simulated, plan.covariance_origin
+            kind = simulated, plan.covariance_origin, plan.features.norm, plan.outcomes.norm
             if kind not in drawn:
                 drawn[kind] = draw(plan, law, simulated, seed=(_SEED, repeat))
             cohort = drawn[kind].under(plan)
             release = cohort.release(association)
             found.append([cohort.r2(release, name) for name in estimators])
-    ideal = _without_privacy(law, n=ways[0][0].n, d=ways[0][0].d)
+    ideal = _without_privacy(laws[0], n=ways[0][0].n, d=ways[0][0].d)
     shapes = len(signal.alignments)
     return [tuple(_predictions(np.array(found), ideal, shapes)) for found in scores]
 

@@ -4,7 +4,7 @@
 [features]            # all features, unless a column says otherwise
 lower = 0
 upper = 2
-norm = 4.5            # optional: row norm in scaled units, (value - middle) / half-width
+norm = "auto"         # found privately; or a row norm in scaled units, (value - middle) / half-width
 
 [features.columns.age]
 lower = 18
@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from primo.errors import BoundsError, InputError
-from primo.privacy.bounds import Bounds
+from primo.privacy.bounds import AUTO, Bounds
 from primo.privacy.budget import is_number
 
 __all__ = ["Limit", "block_bounds", "read_bounds_file"]
@@ -88,7 +88,7 @@ def block_bounds(
     *,
     block: str,
     known: Mapping[str, Limit] | None = None,
-    norm: float | None = None,
+    norm: float | str | None = None,
 ) -> Bounds | None:
     """Return the bounds of a block from its section of a bounds file, or None if it has none.
 
@@ -96,12 +96,12 @@ def block_bounds(
     override them. `norm` is the row norm if the file gives none.
     """
     spec, known = dict(spec or {}), known or {}
-    if not spec and not known:
+    if not spec and not known and norm != AUTO:
         return None
     columns: dict[str, Any] = spec.pop("columns", {})
     norm = spec.pop("norm", norm)
-    if norm is not None and not (is_number(norm) and norm > 0):
-        raise BoundsError(f"[{block}] norm = {norm!r} must be a positive number")
+    if norm not in (None, AUTO) and not (is_number(norm) and float(norm) > 0):
+        raise BoundsError(f'[{block}] norm = {norm!r} must be a positive number or "auto"')
     common = _limit(spec, f"[{block}]") if any(key in spec for key in _KEYS) else None
     if not columns and not known and common is None:
         return Bounds(norm=norm)
@@ -126,7 +126,7 @@ def block_bounds(
     return _bounds([limit for limit in limits if limit is not None], norm, block)
 
 
-def _bounds(limits: list[Limit], norm: float | None, block: str) -> Bounds:
+def _bounds(limits: list[Limit], norm: float | str | None, block: str) -> Bounds:
     centre = np.array([limit.centre for limit in limits])
     scale = np.array([limit.scale for limit in limits])
     if all(limit.box for limit in limits):

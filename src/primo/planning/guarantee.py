@@ -12,12 +12,14 @@ For these the ledger keeps the digest of the bundle.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from primo.errors import InputError, PrivacyError
 from primo.planning.make import margin_of, paper_algorithm, sampled_scales
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.settings import Settings, check_choices
 from primo.privacy.calibration import epsilon_with_margin
+from primo.privacy.grid import SMALLEST_VARIANCE_BITS
 from primo.privacy.paper import PaperAlgorithm, paper_scales
 from primo.privacy.protection import Protection
 from primo.privacy.sensitivity import joint_distance
@@ -136,7 +138,7 @@ def _check_noise(plan: Plan) -> None:
     grid = plan.grid
     spent = joint_distance(grid.p if plan.covariance_noisy else 0 * grid.p, grid.q, grid.s)
     _refuse(
-        _fits(plan.mu, math.sqrt(spent)),
+        _fits(plan.mu, math.sqrt(spent + _searched(plan))),
         "the noise does not fit the guarantee that the plan states: mu is another",
     )
     if plan.covariance_noisy or plan.calibration != "exact":
@@ -146,9 +148,32 @@ def _check_noise(plan: Plan) -> None:
     _refuse(split_fits, "the noise does not fit the split ratio that the plan states")
 
 
+def _searched(plan: Plan) -> Fraction:
+    """Return the squared mu of the histograms of row lengths; refuse any that no planner makes."""
+    search = plan.norm_search
+    blocks = ("features", "outcomes")
+    _refuse(
+        plan.auto_norms in ((), ("features",), ("outcomes",), blocks),
+        "the plan is not one that primo makes: it finds norms of blocks that do not exist",
+    )
+    if search is None:
+        return Fraction(0)
+    _refuse(
+        search.variance_bits >= SMALLEST_VARIANCE_BITS
+        and search.unit >= 1
+        and all(
+            getattr(search, block) == (plan.is_private(block) and block in plan.auto_norms)
+            for block in blocks
+        ),
+        "the noise of the histograms of row lengths does not fit the plan",
+    )
+    return search.spent
+
+
 def _check_epsilon(plan: Plan) -> None:
     """Compute epsilon at delta from the noise, and compare it with what is stated and was asked for."""
-    own = margin_of(plan.width, plan.l, plan.full_outcome_moments)
+    histograms = len(plan.auto_norms)
+    own = margin_of(plan.width, plan.l, plan.full_outcome_moments, histograms=histograms)
     earlier = plan.earlier_mu > 0  # the margins of the earlier releases are then included
     _refuse(
         math.isclose(plan.margin, own, rel_tol=1e-9) or (earlier and own < plan.margin < 1),

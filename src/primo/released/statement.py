@@ -6,7 +6,7 @@ import math
 import textwrap
 from decimal import ROUND_CEILING, Decimal
 
-from primo.planning.plan import CovarianceOrigin
+from primo.planning.plan import CovarianceOrigin, Plan
 from primo.privacy.bounds import Clip
 from primo.released.moments import ReleasedMoments
 
@@ -93,8 +93,29 @@ def _public(release: ReleasedMoments) -> str:
 def _bounds(release: ReleasedMoments) -> str:
     plan = release.plan
     text = f"features {_bound(plan.features)}; outcomes {_bound(plan.outcomes)}"
+    text += _found(plan)
     if plan.missing == "centre":
         text += "; missing values count as the public centre of their column"
+    return text
+
+
+def _found(plan: Plan) -> str:
+    """Say which norms were found from the rows, and what that cost."""
+    text = ""
+    if plan.counted:
+        which = " and ".join(plan.counted)
+        text += f"; the norm of the {which} was found from a histogram of row lengths"
+    if plan.norm_search is not None:
+        share = float(plan.norm_search.spent) / plan.mu**2
+        text += (
+            f" with noise of sigma {plan.norm_search.sigma:.4g} rows ({share:.1%} of mu squared)"
+        )
+    if plan.declined:
+        which = " and ".join(plan.declined)
+        text += (
+            f'; the {which} had norm="auto", but so few rows do not tell one at this budget: the norm '
+            "is that of the ranges"
+        )
     return text
 
 

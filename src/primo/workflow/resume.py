@@ -7,8 +7,8 @@
     lock       held by the process that works on it
 
 and waits until it is on the disk *before* the ledger is charged; `drawn` says later for which moments
-noise was drawn. A folder that others made or may read is refused: they may know the
-secret. Whenever the process dies, there is
+noise was drawn (and `drawn-lengths` for which histograms of row lengths). A folder that others made
+or may read is refused: they may know the secret. Whenever the process dies, there is
 
     no folder                  nothing was begun, or everything is finished
     a folder without job.json  `begin` was interrupted: nothing was charged; `begin` takes over
@@ -49,6 +49,14 @@ __all__ = ["Staging", "partial_of"]
 
 _FORMAT = "primo job 1"
 _SECRET_BYTES = 32
+
+#: The stages in which a release draws noise, in order (`wall.mechanism`).
+_STAGES = ("lengths", RandomBits.RELEASE)
+
+
+def _mark_of(stage: str) -> str:
+    """Return the name of the file that notes what the noise of a stage was drawn for."""
+    return "drawn" if stage == RandomBits.RELEASE else f"drawn-{stage}"
 
 
 def partial_of(out: str | os.PathLike[str]) -> Path:
@@ -207,8 +215,8 @@ class Staging:
 
     @property
     def drawn(self) -> bool:
-        """Whether noise was drawn, so that there is something that must not be drawn again."""
-        return self._place.has("drawn")
+        """Whether noise of any stage was drawn, so that something must not be drawn again."""
+        return any(self._place.has(_mark_of(stage)) for stage in _STAGES)
 
     def check_plan(self, plan: Plan) -> None:
         """Refuse a plan that is not the one that was begun with and paid for."""
@@ -231,20 +239,23 @@ class Staging:
                 f"published; it cannot be drawn again. If {str(self.out)!r} is gone, it is lost: "
                 f"remove {str(self.folder)!r} and pay for a new release"
             )
-        return RandomBits.sealed(secret, commit=lambda digest: self._commit(secret, digest))
+        return RandomBits.sealed(
+            secret, commit=lambda stage, digest: self._commit(secret, stage, digest)
+        )
 
-    def _commit(self, secret: bytes, digest: bytes) -> None:
+    def _commit(self, secret: bytes, stage: str, digest: bytes) -> None:
         """Record what the noise is drawn for before it is drawn; refuse to draw it for anything else.
 
         So one charge gives one release, even if an earlier attempt was published and then moved away.
         The record is a keyed hash, so it reveals nothing about the moments.
         """
         mark = hmac.digest(secret, b"primo.staging/drawn:" + digest, "sha256").hex().encode()
+        name = _mark_of(stage)
         with writing(self.folder), _ours(self.folder):
-            if not self.drawn:
-                self._place.write("drawn", mark)
+            if not self._place.has(name):
+                self._place.write(name, mark)
                 return
-            same = hmac.compare_digest(self._place.read("drawn"), mark)
+            same = hmac.compare_digest(self._place.read(name), mark)
         if not same:
             raise PrivacyError(
                 f"release {self.release_id} was drawn before, and from other rows, columns or options "
