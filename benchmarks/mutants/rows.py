@@ -74,7 +74,7 @@ SENSITIVITY = (
         (
             Patch(
                 "privacy/subsampling.py",
-                "((1 - scales.rate) * spared + scales.rate * drawn) * _SAFETY",
+                "((1 - scales.rate) * not_drawn + scales.rate * drawn) * _SAFETY",
                 "scales.rate * drawn * _SAFETY",
             ),
         ),

@@ -53,13 +53,16 @@ class Limit:
 
 
 def read_bounds_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a bounds file and check its words; column names are checked by `block_bounds`."""
+    """Read a bounds file and check its keys; column names are checked by `block_bounds`."""
     try:
         with open(path, "rb") as file:
             table = tomllib.load(file)
     except OSError as error:
         raise InputError(f"bounds file {str(path)!r}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of a number too long
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # not TOML, not UTF-8, or too long a number
         raise InputError(f"bounds file {str(path)!r} is not TOML: {error}") from None
     _only(table, _BLOCKS, str(path))
     for block, spec in table.items():
@@ -87,7 +90,7 @@ def block_bounds(
     known: Mapping[str, Limit] | None = None,
     norm: float | str | None = None,
 ) -> Bounds | None:
-    """Return the bounds of a block from its section of a bounds file, or None if nothing is said.
+    """Return the bounds of a block from its section of a bounds file, or None if it has none.
 
     `known` are limits that follow from what a column is (a genotype lies in 0 to 2); the file may
     override them. `norm` is the row norm if the file gives none.
@@ -105,7 +108,7 @@ def block_bounds(
     for pattern in columns:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise InputError(
-                f"[{block}.columns.{pattern}] names no column of the {block}; they are called "
+                f"[{block}.columns.{pattern}] matches no column of the {block}, which are called "
                 f"{', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
             )
     overrides = {
@@ -139,7 +142,7 @@ def _pick(
     common: Limit | None,
     known: Mapping[str, Limit],
 ) -> Limit | None:
-    """Return what is said of a column: by its name, by a pattern, by what it is, of the whole block."""
+    """Return the limit of a column: by its name, a pattern, the kind of column, or the whole block."""
     if name in overrides:
         return overrides[name]
     for pattern, limit in overrides.items():

@@ -1,12 +1,12 @@
-"""Does a plan state the guarantee that its noise gives? Everything is computed anew.
+"""Check that a plan states the guarantee that its noise gives; everything is computed again.
 
 A plan that was made here does (`planning.make`). One that was read from a file may have been edited, and
-nobody should be told an epsilon, or build on a protection, that the noise does not back. What a file
-alone cannot show is what no noise depends on, if all its parts were rewritten alike: whether a block
-that counts as private did get its noise (so also which protection was kept), what earlier releases
-cost, how many rows a person owns, whether the noise can be recomputed from a seed, how many rows there
-were, which bounds they were clipped to, and how missing values were treated. For that the ledger
-keeps the digest of the bundle.
+nobody should be told an epsilon, or rely on a protection, that the noise does not give. Some facts do
+not change the noise, so a file in which all parts were changed consistently cannot show that they are
+wrong: whether a block that counts as private did get its noise (so also which protection was kept),
+what earlier releases cost, how many rows a person owns, whether the noise can be recomputed from a
+seed, how many rows there were, which bounds they were clipped to, and how missing values were treated.
+For these the ledger keeps the digest of the bundle.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _check_words(plan: Plan) -> None:
 
 
 def _check_origin(plan: Plan) -> None:
-    """See that an exact covariance is public, and that one of an earlier release was paid for."""
+    """Check that an exact covariance is public, and that one of an earlier release was paid for."""
     origin, private = plan.covariance_origin, plan.protection.features_private
     wide_and_public = not private and plan.width > plan.n
     _refuse(

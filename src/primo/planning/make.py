@@ -69,7 +69,7 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     elif rows is not None and rows < n:
         calibrated = _sampled(budget, n, l, rows, settings.split, margin)
     else:
-        # Without a covariance to pay for nothing is to be split; 2 minimises σ₂.
+        # Where no covariance is paid for there is nothing to split; 2 minimises σ₂.
         ratio = (settings.split or split_ratio(l)) if covariance_noisy else 2.0
         mu = mu_of(budget, margin=margin)
         search = _norm_search(auto_norms, protection, mu=mu, share=settings.norm_share, n=n)
@@ -295,7 +295,7 @@ def _paper(
 def _sampled(
     budget: Budget, n: int, l: int, covariance_rows: int, split: float | None, margin: float
 ) -> _Calibrated:
-    """Noise for a covariance of sampled rows beside an association of all rows."""
+    """Noise for a covariance of sampled rows and an association of all rows."""
     scales = calibrate(budget, rows=n, sampled=covariance_rows, l=l, split=split, margin=margin)
     p, q, _ = scales.squares
     # Room for the float rounding of p and q; more is rarely needed, at the smallest budgets.
@@ -319,7 +319,7 @@ def sampled_scales(n: int, covariance_rows: int, grid: Grid) -> SampledScales:
 
 
 def _public(value: Any, block: str, *, private: bool) -> Bounds:
-    """Return the bounds if they are public knowledge, which for a private block is not its data."""
+    """Return the bounds; refuse bounds of a private block that were read off its own data."""
     if value is None:
         raise missing_bounds(block)
     bounds = as_bounds(value, block.removesuffix("s"))

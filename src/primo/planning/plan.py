@@ -81,7 +81,7 @@ class Plan:
     norm_search: NormSearch | None = None  # noisy histograms that private norms are found from
 
     def __post_init__(self) -> None:
-        """Refuse more rows of a person than anybody owns, which floats could not multiply by."""
+        """Refuse a number of rows per person that is too large for float arithmetic."""
         if self.rows_per_person > MOST_ROWS_PER_PERSON:
             raise InputError(
                 Argument("rows_per_person"), f" must be at most {MOST_ROWS_PER_PERSON}"
@@ -124,7 +124,7 @@ class Plan:
 
     @property
     def person_mu(self) -> float:
-        """Total mu against replacing all rows of a person: the mean moves as many times as far."""
+        """Total mu against replacing all rows of a person: `rows_per_person` times that of one row."""
         return self.rows_per_person * self.total_mu
 
     @property

@@ -115,7 +115,7 @@ def check_association(association: str, protection: Protection, *, auto: bool = 
 
 
 def check_choices(settings: Settings) -> None:
-    """Refuse unknown words and combinations that make no sense, with the way out."""
+    """Refuse unknown words and combinations that make no sense; the error names a remedy."""
     protection = Protection.parse(settings.protection)
     rows, calibration = settings.covariance_rows, settings.calibration
     for name, value, choices in (

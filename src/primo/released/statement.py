@@ -139,11 +139,11 @@ def _noise(release: ReleasedMoments) -> str:
 
 
 def _up(value: float, digits: int) -> str:
-    """Write a privacy loss with so many digits, rounded up: a statement never flatters."""
+    """Write a privacy loss with so many digits, rounded up: a statement never understates a loss."""
     exact = Decimal(value)
     places = exact.adjusted() - digits + 1
     rounded = exact.quantize(Decimal(1).scaleb(places), rounding=ROUND_CEILING)
-    # What was asked for in few digits is not spoiled by the float behind it: 1e-06 stays 1e-06.
+    # A number that was given in few digits keeps them: 1e-06 stays 1e-06.
     shortest = Decimal(repr(value))
     if len(shortest.as_tuple().digits) <= digits:
         rounded = shortest
@@ -159,7 +159,7 @@ def _count(number: int, thing: str) -> str:
 
 
 def item(name: str, text: str) -> str:
-    """Return one entry of a statement: its name, and its text wrapped beside it."""
+    """Return one entry of a statement: its name and its text, wrapped."""
     return textwrap.fill(
         text, width=98, initial_indent=f"  {name:<11} ", subsequent_indent=" " * 14
     )

@@ -151,7 +151,7 @@ def directions_chart(directions: Directions) -> Markup:
     if len(values) > 400:  # a curve needs no more
         values = values[np.unique(np.linspace(0, len(values) - 1, 400).astype(int))]
     floor = directions.sigma / 10
-    high = math.log10(max(float(values[0]), directions.firm) * 1.5)
+    high = math.log10(max(float(values[0]), directions.limit) * 1.5)
     low = math.log10(floor)
 
     def y(value: float) -> float:
@@ -171,11 +171,11 @@ def directions_chart(directions: Directions) -> Markup:
         y_title="strength",
     )
     ends = (0.5, count + 0.5)
-    frame.line([(ends[0], directions.firm), (ends[1], directions.firm)], "limit")
-    frame.text(LEFT + 4, y(directions.firm) + 15, "5 × noise", anchor="start", kind="note")
+    frame.line([(ends[0], directions.limit), (ends[1], directions.limit)], "limit")
+    frame.text(LEFT + 4, y(directions.limit) + 15, "5 × noise", anchor="start", kind="note")
     places = np.unique(np.linspace(0, count - 1, len(values)).astype(int))
     for place, value in zip(places.tolist(), values.tolist(), strict=True):
-        kind = "point" if value > directions.firm else "point lost"
+        kind = "point" if value > directions.limit else "point lost"
         frame.dot((place + 1, value), kind, f"direction {place + 1}: {value:.3g}", 2.6)
     return frame.svg(
         f"Strength of the {count} directions of the features; {directions.lost} lie below 5 times the "

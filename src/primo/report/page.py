@@ -1,4 +1,4 @@
-"""Put the page together and write it: one file, no request to anywhere."""
+"""Put the page together and write it: one file that makes no network request."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def report_html(
         data=made.numbers(),
         script=script,
     )
-    # Names may hold what cannot be written as UTF-8: it is spelled out.
+    # Names may hold characters that UTF-8 cannot encode: they are written as escapes.
     return page.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The one orchestrating function: plan in hand, read once, release."""
+"""`make_release`: read every row once under a plan, and release."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def make_release(
     """Read every row of `source` once and release its moments under `plan`.
 
     `covariance`, in scaled units, is given where the plan does not take it from the rows. `client`, of
-    dask.distributed, has the rows read where they lie (`primo.rows.cluster`); the result is the same.
+    dask.distributed, reads the rows on its workers (`primo.rows.cluster`); the result is the same.
 
     Guarantee: (`plan.epsilon`, `plan.budget.delta`)-DP for `plan.protection`, provided `bits` are
     fresh; nothing else that depends on private rows leaves this function.
@@ -206,7 +206,7 @@ def _projected(release: Release, outcomes: NDArray[Any] | None) -> Release:
         found = project_onto_outcomes(
             association[: plan.d], columns, n=plan.n, radius=root * plan.features.norm
         )
-        # The sums of public outcomes, beside the constant, are exact already.
+        # The row of the constant, the sums of public outcomes, is exact already.
         whole = np.vstack([found.association, association[plan.d :]])
         found = Projected(association=whole, noise_left=found.noise_left)
     return dataclasses.replace(release, projected=found)

@@ -1,15 +1,14 @@
-"""A paid release under way: what is kept on disk so that a killed run can be finished.
+"""A paid release in progress: what is kept on disk so that a killed run can be finished.
 
-`begin` makes the private folder `.<name>.primo-partial` beside the place where the bundle will be, with
+`begin` makes the private folder `.<name>.primo-partial` next to the place where the bundle will be, with
 
     job.json   the name of the release, its configuration, charge and plan: enough to run again
     secret     32 random bytes from which the noise is derived (`primo.wall.sealing`)
     lock       held by the process that works on it
 
 and waits until it is on the disk *before* the ledger is charged; `drawn` says later for which moments
-noise was drawn (and `drawn-lengths` for which histograms of row lengths). A folder that is not ours
-alone is refused: whoever made it, or may look into it, may know the secret. Whenever the process
-dies, there is
+noise was drawn (and `drawn-lengths` for which histograms of row lengths). A folder that others made
+or may read is refused: they may know the secret. Whenever the process dies, there is
 
     no folder                  nothing was begun, or everything is finished
     a folder without job.json  `begin` was interrupted: nothing was charged; `begin` takes over
@@ -67,9 +66,9 @@ def partial_of(out: str | os.PathLike[str]) -> Path:
 
 
 class Staging:
-    """A paid release under way; one process at a time holds it.
+    """A paid release in progress; one process at a time holds it.
 
-    Use as a context manager: leaving it lets go of the lock and keeps everything for a resume, unless
+    Use as a context manager: leaving it releases the lock and keeps everything for a resume, unless
     `finish` or `discard` was called.
     """
 
@@ -184,7 +183,7 @@ class Staging:
 
     @property
     def created(self) -> datetime.date:
-        """The date that the bundle bears, however late it is finished."""
+        """The date of the bundle, however late it is finished."""
         return datetime.date.fromisoformat(self._job["created"])
 
     @property
@@ -211,7 +210,7 @@ class Staging:
         return True
 
     def __repr__(self) -> str:
-        """Name the release and nothing of its secret."""
+        """Show the release, not its secret."""
         return f"<Staging {self.release_id} for {str(self.out)!r} (private)>"
 
     @property
@@ -245,10 +244,10 @@ class Staging:
         )
 
     def _commit(self, secret: bytes, stage: str, digest: bytes) -> None:
-        """Note what the noise is drawn for, before it is; refuse to draw it for anything else, ever.
+        """Record what the noise is drawn for before it is drawn; refuse to draw it for anything else.
 
         So one charge gives one release, even if an earlier attempt was published and then moved away.
-        What is noted is keyed: the folder alone tells nothing of the moments.
+        The record is a keyed hash, so it reveals nothing about the moments.
         """
         mark = hmac.digest(secret, b"primo.staging/drawn:" + digest, "sha256").hex().encode()
         name = _mark_of(stage)
@@ -313,7 +312,7 @@ class Staging:
         self.close()
 
     def close(self) -> None:
-        """Let go of the lock and keep everything for a resume."""
+        """Release the lock and keep everything for a resume."""
         if self._held is not None:
             self._held.close()
             self._held = None
@@ -351,7 +350,7 @@ def _held(folder: PrivateFolder) -> PrivateFolder:
 
 @contextmanager
 def _ours(folder: Path) -> Iterator[None]:
-    """Say of what is not ours alone where it is, why that matters and what to do."""
+    """Turn `NotOursError` into a message: where the file is, why it matters and what to do."""
     try:
         yield
     except NotOursError as reason:
@@ -370,7 +369,7 @@ def _prepare(folder: PrivateFolder, job: dict[str, Any]) -> None:
         folder.write("job.json", json.dumps(job, indent=2).encode())
         flush(folder.path.parent)
     except BaseException:
-        # Nothing was drawn with the secret yet, so it needs no care; on a full disk care would fail.
+        # Nothing was drawn with the secret yet: no need to overwrite it, which fails on a full disk.
         with suppress(OSError):
             _clear(folder)
         raise
