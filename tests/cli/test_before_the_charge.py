@@ -78,7 +78,7 @@ def test_a_delta_above_one_in_n_tells_of_the_files_only(people, primo):
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         _, err = primo(line, code=1)
-    assert f"1/n = {1 / N}" in err
+    assert f"1/n={1 / N}" in err
 
 
 def test_a_missing_value_is_mended_as_the_message_says(people, primo):
@@ -87,7 +87,7 @@ def test_a_missing_value_is_mended_as_the_message_says(people, primo):
     _, err = primo(
         f"fit {LINE} --outcomes-table all.csv --outcomes y --epsilon 0.5 --out r1", code=2
     )
-    assert "mend the file and `primo fit --resume --out r1`" in err
+    assert "repair the file and run `primo fit --resume --out r1`" in err
     assert "`primo fit --resume --missing centre --out r1`" in err
     _, err = primo(
         f"fit {LINE} --outcomes-table all.csv --outcomes y --epsilon 0.5 --out r1", code=2
