@@ -311,7 +311,7 @@ MEASURES = {
     "predict confidence": Measure(column="pred. conf.", reason=_LOST),
     "R²": Measure(
         column="R²",
-        reason="variation of the outcome uncertain by over 25 %, or explained where noise reigns",
+        reason="variation of the outcome uncertain by over 20 %, or explained where noise reigns",
     ),
 }
 

@@ -136,7 +136,7 @@ def test_what_names_people_is_checked_before_anything_is_opened(here, primo, mon
     for dry in ("--dry-run", "--out second"):
         _, err = primo(f"fit {data} --id-column hiv {cost} {dry}", code=2)
         assert "names people by 'IID' (its steward pinned that)" in err
-        assert "--id-column 'IID'" in err
+        assert "--id-column IID" in err
         assert "set_index" not in err
         _, err = primo(f"fit {data} {cost} {dry}", code=2)
         assert "--identity-by-values" in err

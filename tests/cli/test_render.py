@@ -67,7 +67,7 @@ def spoken_of():
             for name in (*named, *(node.args[:1] if kind in ("Argument", "Advice") else ())):
                 if isinstance(name, ast.Constant):
                     found.add(name.value)
-                else:
+                elif ast.unparse(name) != "error.argument":  # handed on from another error
                     computed.add((where, ast.unparse(name)))
     return arguments, advice, computed
 

@@ -84,7 +84,7 @@ def test_the_strongest_protection_is_recommended():
     for protection in made.protections:
         among = [v.predicted_r2 for v in made.variants if v.protection is protection]
         assert made.best(protection).predicted_r2 >= max(among) - MATTERS
-    with pytest.raises(InputError, match="'features' is not part of this plan"):
+    with pytest.raises(InputError, match='"features" is not part of this plan'):
         compare_plans(**PUBLIC, protection="both").best("features")
 
 
@@ -197,7 +197,7 @@ def test_a_weaker_protection_may_carry_more_outcomes():
 
 
 def test_targets_out_of_reach_are_named():
-    with pytest.raises(InputError, match=r"target_r2=0\.5 cannot be reached.*r2=0\.3"):
+    with pytest.raises(InputError, match=r"target_r2=0\.5 cannot be reached.*R² = 0\.3"):
         epsilon_for(0.5, n=5000, d=10, l=10)
     with pytest.raises(InputError, match=r"target_r2=0\.29 cannot be reached: even epsilon=100"):
         epsilon_for(0.29, n=300, d=10, l=10_000)

@@ -101,7 +101,7 @@ def _check_counts(budget: Budget, *, n: int, d: int, l: int) -> None:
         warnings.warn(
             WeakGuaranteeWarning(
                 Argument("delta", budget.delta),
-                f" is above 1/n = {1 / n:.3g}: a mechanism that publishes one person's row in the clear "
+                f" is above 1/n={1 / n:.3g}: a mechanism that publishes one person's row in the clear "
                 "could satisfy it",
                 remedy="Choose delta below 1/n, for example 1/n**2",
             ),

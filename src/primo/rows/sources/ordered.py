@@ -20,13 +20,13 @@ Piece = tuple[int, NDArray[Any]]
 
 def read_ordered(
     pieces: Callable[[NDArray[np.intp]], Iterator[Piece]],
-    *,
     starts: NDArray[np.intp],
     order: Rows,
     rows: int,
+    *,
     width: int,
     dtype: DTypeLike,
-    scratch: Path | None,
+    scratch: Path | None = None,
 ) -> Iterator[NDArray[Any]]:
     """Yield the stored rows `order` in blocks of exactly `rows` (the last: fewer).
 

@@ -82,11 +82,32 @@ class SplitSource:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class PairedSource:
-    """Features from one store, outcomes from another: row i is `feature_rows[i]`, `outcome_rows[i]`."""
+class _TwoStores:
+    """What is known of features in one store and outcomes in another before a row is read."""
 
     features: Columns
     outcomes: Columns
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the d features."""
+        return self.features.names
+
+    @property
+    def outcome_names(self) -> tuple[str, ...]:
+        """Names of the l outcomes."""
+        return self.outcomes.names
+
+    @property
+    def rows_per_person(self) -> int:
+        """How many rows one person owns."""
+        return rows_per_person_of(self.features)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class PairedSource(_TwoStores):
+    """Features from one store, outcomes from another: row i is `feature_rows[i]`, `outcome_rows[i]`."""
+
     feature_rows: Rows
     outcome_rows: Rows
 
@@ -103,24 +124,9 @@ class PairedSource:
         """Number of rows."""
         return len(self.feature_rows)
 
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the d features."""
-        return self.features.names
-
-    @property
-    def outcome_names(self) -> tuple[str, ...]:
-        """Names of the l outcomes."""
-        return self.outcomes.names
-
     def __repr__(self) -> str:
         """Show the schema only."""
         return _schema(self)
-
-    @property
-    def rows_per_person(self) -> int:
-        """How many rows one person owns."""
-        return rows_per_person_of(self.features)
 
     @property
     def id_names(self) -> tuple[str, ...] | None:
@@ -159,36 +165,19 @@ class PairedSource:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class Unmatched:
+class Unmatched(_TwoStores):
     """Two stores of which nobody has looked who is in both: enough for a plan, and no more.
 
     A plan that is only looked at (`primo fit --dry-run`) must not tell how many ids two files share:
     who asks with files of their own would learn from it, for nothing, who is in the others.
     """
 
-    features: Columns
-    outcomes: Columns
     n: int  # rows at most
     join: Callable[[], PairedSource]  # finds out who is in both; the first look at an id
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the d features."""
-        return self.features.names
-
-    @property
-    def outcome_names(self) -> tuple[str, ...]:
-        """Names of the l outcomes."""
-        return self.outcomes.names
 
     def __repr__(self) -> str:
         """Show the schema only."""
         return _schema(self)
-
-    @property
-    def rows_per_person(self) -> int:
-        """How many rows one person owns."""
-        return rows_per_person_of(self.features)
 
     def ids(self) -> Ids | None:
         """Refuse."""

@@ -91,7 +91,7 @@ def test_missing_foreign_and_damaged_stores(tmp_path):
 
 def test_without_zarr_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "zarr", None)
-    with pytest.raises(InputError, match=r"primo-dp\[zarr\]"):
+    with pytest.raises(InputError, match=r"primo-dp\[genomics\]"):
         open_zarr(tmp_path)
 
 

@@ -105,9 +105,7 @@ def walk(
         for first, stop in _stretches(chunks, starts, most):
             yield first, read(first, stop)
 
-    return read_ordered(
-        pieces, starts=starts, order=order, rows=rows, width=width, dtype=dtype, scratch=None
-    )
+    return read_ordered(pieces, starts, order, rows, width=width, dtype=dtype)
 
 
 def chunk_starts(n: int, chunk: int) -> NDArray[np.intp]:

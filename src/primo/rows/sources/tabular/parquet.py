@@ -188,13 +188,7 @@ class GroupedFile:
             return self.unchanged.during(made)
 
         return read_ordered(
-            pieces,
-            starts=self.starts,
-            order=order,
-            rows=rows,
-            width=len(names),
-            dtype=dtype,
-            scratch=self.scratch,
+            pieces, self.starts, order, rows, width=len(names), dtype=dtype, scratch=self.scratch
         )
 
     def labels(self, names: Sequence[str]) -> Ids | None:

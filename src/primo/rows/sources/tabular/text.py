@@ -169,13 +169,7 @@ class TextFile:
             return assemble(portions, rows=length, origin=origin, width=len(names), dtype=dtype)
 
         return read_ordered(
-            pieces,
-            starts=self.starts,
-            order=order,
-            rows=rows,
-            width=len(names),
-            dtype=dtype,
-            scratch=self.scratch,
+            pieces, self.starts, order, rows, width=len(names), dtype=dtype, scratch=self.scratch
         )
 
     def labels(self, names: Sequence[str]) -> Ids | None:
