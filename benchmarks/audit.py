@@ -64,13 +64,13 @@ class Case:
         if setting.sampled is None:
             canaries = enough_canaries(setting.plans[0].mu, self.trials)
             setting = replace(setting, canaries=canaries)
-        with thinner_noise(self.noise) if self.noise != 1 else nullcontext():
+        with scaled_noise(self.noise) if self.noise != 1 else nullcontext():
             found = audit_release(setting, trials=self.trials, seed=seed)
         return replace(found, setting=self.name)
 
 
 @contextmanager
-def thinner_noise(factor: float) -> Iterator[None]:
+def scaled_noise(factor: float) -> Iterator[None]:
     """Multiply all noise: the fault that an audit has to see."""
 
     def add_noise(values: NDArray[np.int64], **options: Any) -> None:
@@ -188,12 +188,12 @@ def main() -> int:
     quick, seed = arguments.quick, 1 if arguments.quick else None
     start = time.perf_counter()
 
-    def told(audit: Audit) -> Audit:
+    def reported(audit: Audit) -> Audit:
         print(" | ".join(line(audit)), flush=True)
         return audit
 
-    held = [(case, told(case.audit(seed))) for case in sound(quick=quick)]
-    broken = [told(case.audit(seed)) for case in faulty(quick=quick)]
+    held = [(case, reported(case.audit(seed))) for case in sound(quick=quick)]
+    broken = [reported(case.audit(seed)) for case in faulty(quick=quick)]
     runs = [audit_in_one_run(epsilon=epsilon, seed=seed) for epsilon in (1.0, 5.0, 10.0)]
     draws = 4_000_000 if quick else 100_000_000
     laws = [noise_law.count_draws(draws, variance_bits=bits, seed=seed) for bits in (8, 79, 80)]

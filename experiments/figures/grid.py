@@ -141,7 +141,7 @@ class Study:
         for (cell, repeat), names in merged.items():
             yield Unit(cell=cell, repeat=repeat, methods=tuple(names))
 
-    def quickly(self) -> Study:
+    def quick_version(self) -> Study:
         """Return the version that takes a minute: fewer outcomes, repeats and methods."""
         quick = self.quick
         kept = set(quick.get("l", ()))

@@ -53,7 +53,7 @@ class People:
         """Return some of the people."""
         return People(features=self.features[rows], outcomes=self.outcomes[rows])
 
-    def and_also(self, other: People) -> People:
+    def joined_with(self, other: People) -> People:
         """Return these and the others, in this order."""
         return People(
             features=np.vstack([self.features, other.features]),

@@ -67,7 +67,7 @@ class Published:
             outcome=release.outcome_moments,
         )
 
-    def less(self, other: Published) -> Published:
+    def minus(self, other: Published) -> Published:
         """Take off moments that are known."""
         return Published(
             covariance=self.covariance - other.covariance,

@@ -225,7 +225,7 @@ def informed(study: Split, plan: Plan, seen: Published) -> Scores:
     """Score pairs of a member and an outsider, the suspect being the one or the other by turns."""
     pairs = min(len(study.members), len(study.others))
     ratio = knowing_everybody_else(
-        seen.less(exact_sums(study.members, plan)),
+        seen.minus(exact_sums(study.members, plan)),
         View.of(study.members.of(slice(pairs)), plan),
         View.of(study.others.of(slice(pairs)), plan),
     )
@@ -241,11 +241,11 @@ def worst_case(study: Split, plan: Plan, releases: int, first_seed: int = 0) -> 
     everybody_else = study.members.of(slice(1, None))
 
     def ratios(inside: People, outside: People, seeds: range) -> Vector:
-        members = everybody_else.and_also(inside)
+        members = everybody_else.joined_with(inside)
         sums = exact_sums(members, plan)
         pair = View.of(inside, plan), View.of(outside, plan)
         seen = (Published.of(publish(members, plan, seed)) for seed in seeds)
-        return np.array([knowing_everybody_else(shown.less(sums), *pair)[0] for shown in seen])
+        return np.array([knowing_everybody_else(shown.minus(sums), *pair)[0] for shown in seen])
 
     seeds = range(first_seed, first_seed + releases)
     half = releases // 2

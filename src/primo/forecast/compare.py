@@ -89,7 +89,9 @@ def compare_plans(
     Examples
     --------
     >>> import primo
-    >>> table = primo.plan(n=5000, d=5, l=10, epsilon=5, protection="both", signal=primo.Signal(r2=0.3))
+    >>> table = primo.compare_plans(
+    ...     n=5000, d=5, l=10, epsilon=5, protection="both", signal=primo.Signal(r2=0.3)
+    ... )
     >>> table.recommended.association
     'gauss'
     >>> 0 < table.recommended.predicted_r2 <= 0.3

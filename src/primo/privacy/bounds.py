@@ -97,7 +97,7 @@ class Bounds:
     >>> primo.Bounds(lower=2, upper=0)
     Traceback (most recent call last):
         ...
-    primo.errors.BoundsError: lower=2 is not below upper=0
+    primo.errors.BoundsError: lower=2.0 is not below upper=0.0
     """
 
     norm: float | None = None
