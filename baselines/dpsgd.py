@@ -30,16 +30,16 @@ __all__ = ["DPSGDEach", "DPSGDJoint", "Descent", "descend"]
 
 Matrix = NDArray[np.float64]
 
-#: Fitted values that are held at once; a step over more rows goes in parts.
+#: Fitted values that are in memory at once; a step over more rows is done in parts.
 _IN_MEMORY = 2**20
 _ROUNDING = 1e-6  # of single precision, in a clipped gradient's length
 _LARGEST = 1e6  # outcomes, rates and clips beyond it could overflow single precision
-_SMALLEST_RATE = 1e-4  # sampling rate
+_SMALLEST_RATE = 1e-4  # of sampling
 
 
 @dataclass(frozen=True, kw_only=True)
 class Descent:
-    """How one run of DP-SGD goes down."""
+    """Settings of one run of DP-SGD."""
 
     noise_multiplier: float  # noise of scale this times the clip on the sum of gradients
     learning_rate: float
@@ -109,7 +109,9 @@ class _DPSGD(Baseline):
     def _fit(self, features: Matrix, outcomes: Matrix) -> tuple[Matrix, Guarantee]:
         for name in ("learning_rate", "clip_norm"):
             if not 0 < getattr(self, name) <= _LARGEST:
-                raise InputError(f"{name}={getattr(self, name)!r} must lie between 0 and {_LARGEST:g}")
+                raise InputError(
+                    f"{name}={getattr(self, name)!r} must lie between 0 and {_LARGEST:g}"
+                )
         if not _SMALLEST_RATE <= self.sampling_rate <= 1:
             raise InputError(
                 f"sampling_rate={self.sampling_rate!r} must lie between {_SMALLEST_RATE:g} and 1"
@@ -293,7 +295,7 @@ def descend(
     torch = _torch()
     with _one_thread(torch):
         x = torch.as_tensor(features, dtype=torch.float32)
-        # No clip undoes an infinity, and single precision ends at 1e38.
+        # Clipping cannot repair an infinity, and single precision ends at 1e38.
         y = torch.as_tensor(np.clip(outcomes, -_LARGEST, _LARGEST), dtype=torch.float32)
         seeds = rng.integers(2**63, size=2)
         sampling, noise = (torch.Generator().manual_seed(int(seed)) for seed in seeds)
@@ -319,7 +321,7 @@ def _private(torch: Any, x: Any, y: Any, descent: Descent, noise: Any) -> tuple[
     from opacus.optimizers import DPOptimizerFastGradientClipping
     from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 
-    # Not its usual random start: that would draw from the global generator.
+    # Not the usual random start, which would draw from the global generator.
     linear = torch.nn.utils.skip_init(torch.nn.Linear, x.shape[1], y.shape[1], bias=False)
     torch.nn.init.zeros_(linear.weight)
     module = GradSampleModuleFastGradientClipping(

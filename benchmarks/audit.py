@@ -71,7 +71,7 @@ class Case:
 
 @contextmanager
 def scaled_noise(factor: float) -> Iterator[None]:
-    """Multiply all noise: the fault that an audit has to see."""
+    """Multiply all noise by a factor: a fault that an audit must detect."""
 
     def add_noise(values: NDArray[np.int64], **options: Any) -> None:
         noise = np.zeros_like(values)
@@ -83,7 +83,7 @@ def scaled_noise(factor: float) -> Iterator[None]:
 
 
 def sound(*, quick: bool) -> list[Case]:
-    """List what has to hold, and to be nearly reached."""
+    """List the cases whose claim must hold and be nearly reached."""
     trials = 1000 if quick else 8000
     both = [
         Setting(epsilon=epsilon) for epsilon in ((1.0, 5.0, 10.0) if quick else (0.5, 1, 2, 5, 10))
@@ -115,7 +115,7 @@ def sound(*, quick: bool) -> list[Case]:
 
 
 def faulty(*, quick: bool) -> list[Case]:
-    """List what has to be refuted."""
+    """List the cases whose claim must be refuted."""
     trials = 1000 if quick else 8000
     return [
         Case(setting=Setting(epsilon=5.0, claim=5.0, **PAPER), trials=trials),
@@ -130,11 +130,11 @@ def faulty(*, quick: bool) -> list[Case]:
 def failures(
     held: Sequence[tuple[Case, Audit]], broken: Sequence[Audit], runs: Sequence[OneRun]
 ) -> Iterator[str]:
-    """Say what is not as it should be: nothing should."""
+    """Return a line for everything that is not as it should be; none if all is well."""
     for case, audit in held:
         if audit.violated:
             yield f"{audit.setting}, ε = {audit.stated:g}: refuted"
-        # What the accountant gives away for a secret sample no pair of neighbours can prove.
+        # The bound for a secret sample is not tight: no pair of neighbours can prove all of it.
         elif case.setting.sampled is None and audit.ratio < REACHED:
             yield f"{audit.setting}, ε = {audit.stated:g}: only {audit.ratio:.0%} proved"
     for audit in broken:

@@ -120,7 +120,7 @@ class Study:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a grid; a key that means nothing is an error."""
+        """Read a grid; an unknown key is an error."""
         text = tomllib.loads(path.read_text())
         runs = tuple(_run(text, entry, path) for entry in text.pop("run", ()))
         figures = tuple(_figure(text, entry, path) for entry in text.pop("figure", ()))

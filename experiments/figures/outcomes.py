@@ -23,8 +23,8 @@ __all__ = ["IN_MEMORY", "draw", "draw_problem", "real_problem"]
 
 Matrix = NDArray[np.float64]
 
-#: Rows are held in memory up to this many outcomes in all, n·l, and walked through in blocks up to that
-#: many; beyond it moments are drawn from their law.
+#: Outcomes, n·l in all, are held in memory up to the first number, and drawn in blocks of rows up to the
+#: second; beyond it moments are drawn from their law.
 IN_MEMORY = 20_000_000
 IN_BLOCKS = 1_000_000_000
 
@@ -87,7 +87,7 @@ def draw_problem(
     if in_memory is None:
         in_memory = shape.n * l <= IN_MEMORY
     has_rows = in_memory or shape.n * l <= IN_BLOCKS or not isinstance(signal, Linear)
-    # The law knows of no rows that are shortened; and among many, bias outweighs noise.
+    # The law is that of rows that are not shortened; and with many rows, bias outweighs noise.
     tight = has_rows and shorten and shape.n < MANY
     spread = np.sqrt(typical) if tight else np.inf
     reach = np.sqrt(largest * stats.chi2.isf(_RARE / shape.n, l))
@@ -167,7 +167,7 @@ class _Bounds:
 def _in_blocks(
     features: Matrix, signal: Signal, l: int, rng: np.random.Generator
 ) -> Iterator[tuple[Matrix, Matrix]]:
-    """Draw outcomes of a few rows at a time, and forget them."""
+    """Yield outcomes of a few rows at a time; they are not stored."""
     step = max(1, _BLOCK // l)
     for first in range(0, len(features), step):
         some = features[first : first + step]

@@ -90,7 +90,7 @@ def _missing(unit: Unit, path: Path) -> tuple[str, ...]:
 def _run_all(study: Study, tasks: list[Task], *, workers: int, console: Console) -> None:
     if not tasks:
         return
-    # Large problems first: the last worker is then not left alone with one.
+    # Large problems first, so that none of them is left for the end.
     tasks = sorted(tasks, key=_effort, reverse=True)
     # Fresh interpreters with one BLAS thread each; inherited by spawn.
     os.environ["OMP_NUM_THREADS"] = "1"

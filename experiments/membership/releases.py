@@ -68,7 +68,7 @@ class Published:
         )
 
     def minus(self, other: Published) -> Published:
-        """Take off moments that are known."""
+        """Subtract moments that are known."""
         return Published(
             covariance=self.covariance - other.covariance,
             association=self.association - other.association,

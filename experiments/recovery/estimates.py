@@ -135,5 +135,5 @@ class ReleaseAttack:
 
 
 def _off_diagonal_sigma(plan: Plan) -> float:
-    """Noise beside the diagonal of the covariance has half the variance."""
+    """Return the noise scale off the diagonal of the covariance: half the variance of the diagonal."""
     return plan.covariance_sigma / math.sqrt(2)

@@ -60,7 +60,9 @@ def drawn(n, model, l, draws, *, in_memory):
     return np.array(
         [
             statistics(
-                draw_problem(features=x, model=model, l=l, rng=rng, in_memory=in_memory, shorten=False)
+                draw_problem(
+                    features=x, model=model, l=l, rng=rng, in_memory=in_memory, shorten=False
+                )
             )
             for rng in rngs
         ]

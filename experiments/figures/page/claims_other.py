@@ -19,8 +19,8 @@ from experiments.figures.page.verdicts import (
     Finding,
     Verdict,
     all_are,
-    order_signs,
     described,
+    order_signs,
 )
 from experiments.figures.page.wording import count, listed, name, times
 

@@ -16,10 +16,10 @@ from experiments.figures.page.verdicts import (
     Signs,
     Verdict,
     all_are,
+    described,
     none_is,
     order_signs,
     r2_at,
-    described,
 )
 from experiments.figures.page.wording import DATA, count
 

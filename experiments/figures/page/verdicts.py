@@ -19,10 +19,10 @@ __all__ = [
     "Signs",
     "Verdict",
     "all_are",
+    "described",
     "none_is",
     "order_signs",
     "r2_at",
-    "described",
 ]
 
 #: The two versions of the paper's algorithms, and how the names of their methods end.
