@@ -207,7 +207,8 @@ def main() -> int:
         page = PAGE.read_text(encoding="utf-8")
         before, after = page[: page.index(START)], page[page.index(END) + len(END) :]
         PAGE.write_text(before + text + after, encoding="utf-8")
-    print("VERDICT: FAILED\n  " + "\n  ".join(wrong) if wrong else "VERDICT: as stated, and seen.")
+    passed = "VERDICT: passed. Claims hold, and faults are noticed."
+    print("VERDICT: FAILED\n  " + "\n  ".join(wrong) if wrong else passed)
     return int(bool(wrong))
 
 

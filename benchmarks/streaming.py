@@ -188,7 +188,7 @@ def ratios(folder: Path, gigabytes: float) -> None:
     for name, peer in alone.items():
         print(f"{where}: fold takes {one / peer:.2f} x {name}, both on one thread")
     print(f"{where}: fold takes {one / max(alone.values()):.2f} x the larger (target 1.3)")
-    print(f"{where}: 2 workers take {two / one:.2f} x one")
+    print(f"{where}: 2 threads take {two / one:.2f} x the time of 1")
 
 
 def main() -> None:

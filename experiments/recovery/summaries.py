@@ -68,8 +68,8 @@ def equations(summary: Summary, outcomes: Matrix) -> Equations:
     """Read a summary back, knowing the outcomes: Σxᵢyᵢⱼ of every outcome about its mean, and Σxᵢ.
 
     A slope and its error give the variant's sum of squares about its mean, S = S_yy/((n - 2)e² + β²),
-    and S·β is the sum of products. If digits were rounded away, S is the median over the outcomes, and the
-    rounding that remains is slack. Genotypes are whole numbers, so Σx and Σx² are rounded to whole
+    and S·β is the sum of products. If digits were rounded away, S is the median over the outcomes, and
+    the rounding that remains is slack. Genotypes are whole numbers, so Σx and Σx² are rounded to whole
     numbers where the digits suffice: then both are exact again.
     """
     n, l = outcomes.shape
