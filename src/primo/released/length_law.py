@@ -87,7 +87,12 @@ def denoised(counts: Floats, *, sigma: float, n: int) -> LengthLaw | None:
 
 
 def lit_bins(
-    counts: Floats, *, sigma: float, windows: tuple[int, ...], least: float
+    counts: Floats,
+    *,
+    sigma: float,
+    windows: tuple[int, ...],
+    least: float,
+    certain: float = CERTAIN,
 ) -> NDArray[np.bool_]:
     """Return which bins hold rows: those of windows whose sums noise does not reach, (bins,).
 
@@ -97,7 +102,7 @@ def lit_bins(
     lit = np.zeros(len(counts), dtype=bool)
     for width in windows:
         window = np.ones(width)
-        enough = max(CERTAIN * sigma * math.sqrt(width), least)
+        enough = max(certain * sigma * math.sqrt(width), least)
         total = np.convolve(counts, window, mode="valid")
         while True:
             dark = np.convolve(lit.astype(float), window, mode="valid") < 0.5
