@@ -25,7 +25,7 @@ WINDOWS = (1, 2, 4, 8, 16, 32)  # bins
 CERTAIN = 4.5  # standard deviations of a window's noise; all windows together reach it once in 150
 SMALLEST = 0.01  # share of the rows that a window must hold to be lit, besides
 ENOUGH = 20.0  # standard deviations of a count: rows with which a histogram tells typical lengths
-FAR = 16.0  # times the median: longer rows count as if they were so long
+FAR = 6.0  # times the median: longer rows count as if they were so long
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
