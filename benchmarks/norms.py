@@ -182,15 +182,17 @@ def by_centre(rows: Rows, rng: np.random.Generator) -> Rows:
     noise = 2 * math.sqrt(2) / math.sqrt(mean) / plan.mu
     if not centring_pays(n=plan.n, columns=max(plan.d, plan.l), sigma=noise):
         return by_lengths(rows, rng)
-    found = []
+    found, norms = [], []
     for z, clip in ((rows.features, plan.features), (rows.outcomes, plan.outcomes)):
         counts = _counts(z, sigma, rng).counts
         norm = norm_for_means(counts, sigma=sigma, n=plan.n, stated=clip.norm)
         each = noise * norm / plan.n
         means = _shortened(z, norm).mean(axis=0) + each * rng.standard_normal(z.shape[1])
         found.append((found_centre(means, sigma=each), np.ones(z.shape[1])))
-    moved = rows.moved(*found).with_share(1 - sum(CENTRED))
-    return _norms_found(rows.moved(*found), second, moved, rng, centred=True)
+        norms.append(norm)
+    # Where lengths about the found centre say nothing, the norms of the first stage are kept.
+    moved = rows.moved(*found).with_norms(*norms)
+    return _norms_found(moved, second, moved.with_share(1 - sum(CENTRED)), rng, centred=True)
 
 
 def by_columns(rows: Rows, rng: np.random.Generator) -> Rows:

@@ -272,3 +272,15 @@ def test_a_column_that_is_not_found_takes_the_usual_scale() -> None:
 def test_columns_speak_where_rows_outnumber_noise() -> None:
     assert columns_speak(5000, 75.0)
     assert not columns_speak(1500, 234.0)
+
+
+def test_noise_in_a_far_bin_does_not_make_a_scale() -> None:
+    """Most rows in one bin leave no distance to draw others in by; a far bin lit by noise must not."""
+    for seed in range(20):
+        noise = np.random.default_rng(seed).standard_normal((36, signed_grid.BINS))
+        counts = 40 * noise
+        counts[:, signed_grid.bin_of(np.array([-1e-3]))[0]] += 0.77 * N
+        counts[:, signed_grid.ZERO] += 0.23 * N
+        found = find_columns(counts, sigma=40.0, n=N)
+        assert found.found.all()
+        np.testing.assert_allclose(found.scale, 4.2e-4, rtol=0.3)

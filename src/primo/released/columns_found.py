@@ -22,7 +22,8 @@ __all__ = ["FoundColumns", "columns_speak", "find_columns"]
 Floats = NDArray[np.float64]
 
 ENOUGH = 40.0  # standard deviations of a count: rows with which most columns are found
-USUAL = 0.68  # share of the rows that lie within one standard deviation of a usual column
+CERTAIN = 6.0  # standard deviations of a window's noise: there are many columns, none may go wrong
+USUAL = (0.68, 0.9, 0.97)  # share of the rows within one standard deviation of a usual column
 FAR = 4.0  # such distances: values beyond count as if they lay there
 WINDOWS = (1, 2, 4, 8, 16)  # bins
 MOST = 0.75  # share of the rows that lit bins must hold to tell a column alone
@@ -55,7 +56,7 @@ def find_columns(counts: Floats, *, sigma: float, n: int) -> FoundColumns:
     centre, scale = np.zeros(len(counts)), np.ones(len(counts))
     found = np.zeros(len(counts), dtype=bool)
     for j, column in enumerate(counts):
-        lit = lit_bins(column, sigma=sigma, windows=WINDOWS, least=SMALLEST * n)
+        lit = lit_bins(column, sigma=sigma, windows=WINDOWS, least=SMALLEST * n, certain=CERTAIN)
         if lit.any():
             found[j] = True
             most = float(column[lit].sum()) > MOST * n
@@ -73,7 +74,9 @@ def _from_shares(shares: Floats, lit: NDArray[np.bool_]) -> tuple[float, float]:
     away = np.abs(at - median)
     order = np.argsort(away)
     within = np.cumsum(held[order])
-    usual = float(away[order][int(np.searchsorted(within, USUAL * (1 - 1e-9)))])
+    usual = 0.0
+    for share in USUAL:  # more rows where those are all in one bin
+        usual = usual or float(away[order][int(np.searchsorted(within, share * (1 - 1e-9)))])
     if usual > 0:
         at = np.clip(at, median - FAR * usual, median + FAR * usual)
     mean = float(held @ at)

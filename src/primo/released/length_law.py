@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 WINDOWS = (1, 2, 4, 8, 16, 32)  # bins
 CERTAIN = 4.5  # standard deviations of a window's noise; all windows together reach it once in 150
 SMALLEST = 0.01  # share of the rows that a window must hold to be lit, besides
-FAR = 16.0  # times the median: longer rows count as if they were so long
+FAR = 6.0  # times the median: longer rows count as if they were so long
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,7 +77,12 @@ def denoised(counts: Floats, *, sigma: float, n: int) -> LengthLaw | None:
 
 
 def lit_bins(
-    counts: Floats, *, sigma: float, windows: tuple[int, ...], least: float
+    counts: Floats,
+    *,
+    sigma: float,
+    windows: tuple[int, ...],
+    least: float,
+    certain: float = CERTAIN,
 ) -> NDArray[np.bool_]:
     """Return which bins hold rows: those of windows whose sums noise does not reach, (bins,).
 
@@ -87,7 +92,7 @@ def lit_bins(
     lit = np.zeros(len(counts), dtype=bool)
     for width in windows:
         window = np.ones(width)
-        enough = max(CERTAIN * sigma * math.sqrt(width), least)
+        enough = max(certain * sigma * math.sqrt(width), least)
         total = np.convolve(counts, window, mode="valid")
         while True:
             dark = np.convolve(lit.astype(float), window, mode="valid") < 0.5
