@@ -2,7 +2,7 @@
 
 A row falls into one bin of each histogram, whatever its length. Replacing it takes one count away and
 adds one elsewhere: a histogram moves by at most √2, two of them by at most 2 (mathematics.md section
-13). Counts are multiplied by a public integer, `unit`, so that the discrete Gaussian of variance
+11). Counts are multiplied by a public integer, `unit`, so that the discrete Gaussian of variance
 2**VARIANCE_BITS added to them has the scale that the budget asks for; the ratio of the two is a
 fraction that is checked exactly.
 """
