@@ -124,7 +124,7 @@ class Baseline(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Return coefficients (d, l) from rows within the bounds, and what they cost."""
 
     def _check_bounds(self) -> None:
-        """Refuse bounds that are no lengths; only a method without privacy may do without them."""
+        """Refuse bounds that are not positive numbers; only a method without privacy may have none."""
         given = self.get_params()
         largest = np.finfo(np.float64).max if "epsilon" in given else np.inf
         for name in ("feature_bounds", "outcome_bounds", "feature_limit", "outcome_limit"):

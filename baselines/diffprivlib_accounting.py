@@ -72,9 +72,9 @@ class Shape:
     outcome_fill: float = 1.0  # t: b_y/(√l·C), at most 1
 
     def __post_init__(self) -> None:
-        """Refuse what no rows can do."""
+        """Refuse values that no rows can have."""
         if self.d < 1 or self.l < 1:
-            raise InputError(f"d={self.d}, l={self.l}: at least one feature and one outcome")
+            raise InputError(f"d={self.d}, l={self.l}: both must be at least 1")
         for name in ("feature_fill", "outcome_fill"):
             if not 0 < getattr(self, name) <= 1:
                 raise InputError(f"{name}={getattr(self, name)!r} must lie in (0, 1]")

@@ -30,16 +30,16 @@ __all__ = ["DPSGDEach", "DPSGDJoint", "Descent", "descend"]
 
 Matrix = NDArray[np.float64]
 
-#: Fitted values that are held at once; a step over more rows goes in parts.
-_HELD = 2**20
+#: Fitted values that are in memory at once; a step over more rows is done in parts.
+_IN_MEMORY = 2**20
 _ROUNDING = 1e-6  # of single precision, in a clipped gradient's length
-_FAR = 1e6  # outcomes, rates and clips beyond it could overflow single precision
-_RAREST = 1e-4  # sampling rate
+_LARGEST = 1e6  # outcomes, rates and clips beyond it could overflow single precision
+_SMALLEST_RATE = 1e-4  # of sampling
 
 
 @dataclass(frozen=True, kw_only=True)
 class Descent:
-    """How one run of DP-SGD goes down."""
+    """Settings of one run of DP-SGD."""
 
     noise_multiplier: float  # noise of scale this times the clip on the sum of gradients
     learning_rate: float
@@ -108,11 +108,13 @@ class _DPSGD(Baseline):
 
     def _fit(self, features: Matrix, outcomes: Matrix) -> tuple[Matrix, Guarantee]:
         for name in ("learning_rate", "clip_norm"):
-            if not 0 < getattr(self, name) <= _FAR:
-                raise InputError(f"{name}={getattr(self, name)!r} must lie between 0 and {_FAR:g}")
-        if not _RAREST <= self.sampling_rate <= 1:
+            if not 0 < getattr(self, name) <= _LARGEST:
+                raise InputError(
+                    f"{name}={getattr(self, name)!r} must lie between 0 and {_LARGEST:g}"
+                )
+        if not _SMALLEST_RATE <= self.sampling_rate <= 1:
             raise InputError(
-                f"sampling_rate={self.sampling_rate!r} must lie between {_RAREST:g} and 1"
+                f"sampling_rate={self.sampling_rate!r} must lie between {_SMALLEST_RATE:g} and 1"
             )
         runs = self._runs(outcomes.shape[1])
         self.noise_multiplier_ = self._calibrated(runs)
@@ -293,8 +295,8 @@ def descend(
     torch = _torch()
     with _one_thread(torch):
         x = torch.as_tensor(features, dtype=torch.float32)
-        # No clip undoes an infinity, and single precision ends at 1e38.
-        y = torch.as_tensor(np.clip(outcomes, -_FAR, _FAR), dtype=torch.float32)
+        # Clipping cannot repair an infinity, and single precision ends at 1e38.
+        y = torch.as_tensor(np.clip(outcomes, -_LARGEST, _LARGEST), dtype=torch.float32)
         seeds = rng.integers(2**63, size=2)
         sampling, noise = (torch.Generator().manual_seed(int(seed)) for seed in seeds)
         module, optimizer, loss = _private(torch, x, y, descent, noise)
@@ -319,7 +321,7 @@ def _private(torch: Any, x: Any, y: Any, descent: Descent, noise: Any) -> tuple[
     from opacus.optimizers import DPOptimizerFastGradientClipping
     from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 
-    # Not its usual random start: that would draw from the global generator.
+    # Not the usual random start, which would draw from the global generator.
     linear = torch.nn.utils.skip_init(torch.nn.Linear, x.shape[1], y.shape[1], bias=False)
     torch.nn.init.zeros_(linear.weight)
     module = GradSampleModuleFastGradientClipping(
@@ -357,7 +359,7 @@ def _batches(n: int, descent: Descent, generator: Any) -> Iterator[list[int] | N
 
 def _parts(x: Any, y: Any) -> Iterator[tuple[tuple[Any, Any], bool]]:
     """Cut a step into parts of limited memory, and say which is the last; one part if it is empty."""
-    rows = max(1, _HELD // y.shape[1])
+    rows = max(1, _IN_MEMORY // y.shape[1])
     for start in range(0, max(1, len(x)), rows):
         stop = start + rows
         yield (x[start:stop], y[start:stop]), stop >= len(x)

@@ -207,7 +207,7 @@ def _composed(z: float, rate: float, count: int) -> Any:
 
 def _least(within: Callable[[float], bool], guess: float) -> float:
     """Return a z that keeps the budget while z·(1 - precision) does not."""
-    high = max(guess, 0.5)  # far below, a loss is astronomical, and slow to discretise
+    high = max(guess, 0.5)  # far below it the loss is huge and slow to discretise
     while not within(high):
         high *= 1.25
     low = high / 1.25

@@ -83,7 +83,7 @@ def symmetric_noise(
 
 
 def noise_penalty(d: int, sigma: float, failure: float = FAILURE) -> float:
-    """Return √(d·log(2d²/ρ))·σ₁, the ridge that lifts any covariance out of its noise (Wang 2018)."""
+    """Return √(d·log(2d²/ρ))·σ₁, which makes a noisy covariance positive definite (Wang 2018)."""
     if not 0 < failure < 1:
         raise InputError(f"failure, a probability, must be between 0 and 1, not {failure}")
     return math.sqrt(d * math.log(2 * d**2 / failure)) * sigma

@@ -122,8 +122,8 @@ def compare(folder: Path, repeats: int) -> None:
         "bare products": lambda: (x.T @ x, x.T @ y),
         "Ridge": lambda: Ridge().fit(x, y),
         "estimation": lambda: coefficients(released),
-        "2 workers": lambda: release(folder, "Parquet", 2),
-        "1 worker": lambda: release(folder, "Parquet", 1),
+        "2 threads": lambda: release(folder, "Parquet", 2),
+        "1 thread": lambda: release(folder, "Parquet", 1),
     }
     for kind in PHENOTYPES:
         jobs[f"release, {kind}"] = partial(release, folder, kind)
@@ -140,7 +140,7 @@ def compare(folder: Path, repeats: int) -> None:
         print(f"    {ours / both:.2f} x both files read by their own readers alone")
         print(f"    {ours / (both + took['bare products']):.2f} x readers, then bare products")
         print(f"    {(ours + took['estimation']) / took[slower]:.2f} x {slower}, with estimation")
-    print(f"  2 workers take {took['2 workers'] / took['1 worker']:.2f} x the time of 1")
+    print(f"  2 threads take {took['2 threads'] / took['1 thread']:.2f} x the time of 1")
 
 
 def memory(folder: Path, phenotypes: str) -> None:

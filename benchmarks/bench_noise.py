@@ -21,7 +21,7 @@ def _seconds_per_draw(backend: str, size: int) -> float:
 def noise_ratio() -> float:
     """Measure OpenDP's time per draw over primo's: the median of interleaved rounds.
 
-    Interleaving lets both feel the same load; the first round warms up tables and imports.
+    Rounds are interleaved so that both have the same load; the first round warms up tables and imports.
     """
     ratios = [
         _seconds_per_draw("opendp", 20_000) / _seconds_per_draw("primo", 2_000_000)

@@ -24,7 +24,7 @@ def _seconds(work: Callable[[], object]) -> float:
 def projection_ratio(*, active: bool) -> float:
     """Measure the projection over one d×d by d×l product and one pass over it.
 
-    The median of interleaved rounds, so that both feel the same load; the first is a warm-up. A ball
+    The median of interleaved rounds, so that both have the same load; the first is a warm-up. A ball
     of a tenth of the noise's size makes the constraint active, one of ten times leaves it idle.
     """
     rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ claim fails in a cell that the software does not flag.
 
 Features are simulated haplotypes and, where present, those of 1000 Genomes; outcomes are drawn from
 y = θ·x + N(0, 1) with 70 % of all θ at zero. A release is its exact moments plus Gaussian noise of
-the plan's scales: the law of the real thing, without the time to quantise rows. Given the features
+the plan's scales: the same law as a real release, without the time to quantise rows. Given the features
 XᵀY and YᵀY are drawn without ever holding Y; a cohort of other than 5008 rows has the same
 covariance per row.
 
@@ -44,7 +44,7 @@ LEVEL = 0.95
 GOOD = (0.93, 0.97)
 FDR = 0.1
 POINTS = 20  # rows that are predicted
-FEWEST = 200  # cells below which a share says nothing
+FEWEST = 200  # with fewer cells a share says nothing
 KS_ERROR = 0.01  # chance that some cell of the table is called not uniform by bad luck
 
 
@@ -67,7 +67,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """What a release should tell."""
+    """The true values that a release estimates."""
 
     population: Matrix  # (d, l) slopes
     rows: Matrix  # (d, l)
@@ -186,7 +186,7 @@ class Tally:
     def covered(
         self, measure: str, made: uncertainty.Intervals | uncertainty.GoodnessOfFit, truth: Matrix
     ) -> None:
-        """Count which intervals cover, apart for cells that are trusted and that are not."""
+        """Count which intervals cover, separately for cells that are trusted and cells that are not."""
         rows = slice(0, len(truth)) if truth.ndim == 2 else slice(None)
         hit = (made.lower[rows] <= truth) & (truth <= made.upper[rows])
         trusted = made.trusted[rows]
@@ -234,7 +234,7 @@ def measure(cell: Cell, haplotypes: NDArray[np.int8], seed: int) -> Tally:
 
 
 def _draw_features(haplotypes: NDArray[np.int8], d: int, rng: np.random.Generator) -> Matrix:
-    """Pick SNPs none of which is a combination of others: their coefficients have to exist."""
+    """Pick SNPs that are linearly independent, so that their coefficients are unique."""
     while True:
         snps = rng.choice(haplotypes.shape[1], size=d, replace=False)
         features = haplotypes[:, snps].astype(np.float64)
@@ -317,7 +317,7 @@ MEASURES = {
 
 
 def failures(tally: Tally, cells: int) -> list[str]:
-    """Say which claims a cell breaks without being flagged: none should."""
+    """Return the claims that a cell breaks without being flagged; there should be none."""
     said = []
     for name in MEASURES:
         hits = tally.values(name)
@@ -335,7 +335,7 @@ def failures(tally: Tally, cells: int) -> list[str]:
 
 
 def flagged(tally: Tally) -> Iterator[tuple[str, str]]:
-    """Yield measures that the software flagged and that are outside the range indeed."""
+    """Yield measures that the software flagged and that are in fact outside the range."""
     for name in MEASURES:
         rest = tally.values(f"{name} else")
         if len(rest) >= FEWEST and not GOOD[0] <= rest.mean() <= GOOD[1]:

@@ -1,8 +1,8 @@
 """Cost of a release against n, l and d, as slopes in log-log: linear, linear, quadratic.
 
 `python -m benchmarks.scaling` prints the slopes; `--plot` also draws docs/scaling.svg (matplotlib).
-What is timed is one pass over the rows and the noise. Coefficients are made of the release afterwards,
-at a cost of d³ + d²·l that no number of rows changes.
+One pass over the rows and the noise are timed. Coefficients are computed from the release afterwards,
+at a cost of d³ + d²·l that does not depend on the number of rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Axis:
 
 
 def axes(scale: int) -> list[Axis]:
-    """Give sizes at which the term that is looked at dominates; `scale` makes all work longer."""
+    """Return sizes at which the measured term dominates; `scale` multiplies all work."""
     doubled = 2 ** np.arange(5)
     return [
         Axis(
@@ -59,7 +59,7 @@ def axes(scale: int) -> list[Axis]:
 
 
 def cost(n: int, d: int, l: int, repeats: int) -> float:
-    """Return the best time of a few: other work on the machine only ever adds."""
+    """Return the best of a few times: other work on the machine can only add time."""
     source = GeneratedSource(n=n, features=pool(d), outcomes=pool(l))
     plan = plan_for(source, outcome_moments="diagonal")
     times = []
@@ -71,7 +71,7 @@ def cost(n: int, d: int, l: int, repeats: int) -> float:
 
 
 def slope(sizes: Sequence[int], times: Sequence[float]) -> float:
-    """Fit a power to the larger sizes: what is small and fixed bends the curve at the lower end."""
+    """Fit a power to the larger sizes: at small sizes fixed costs bend the curve."""
     upper = len(sizes) // 2
     return float(np.polyfit(np.log(sizes[upper:]), np.log(times[upper:]), 1)[0])
 

@@ -1,4 +1,4 @@
-"""Rows that do not fit in memory: the peak stays, and reading hides behind arithmetic.
+"""Rows that do not fit in memory: peak memory stays the same, and reading overlaps with arithmetic.
 
 `python -m benchmarks.streaming` is quick (0.6 and 1.2 GB); `--full` takes 1, 4 and 16 GB on disk and a
 million rows of 5000 outcomes from a generator. Files are removed afterwards.
@@ -42,7 +42,7 @@ _POOL = 4096  # rows that a generator repeats
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class GeneratedSource:
-    """Rows made as they are asked for; the same few thousand again and again cost no time."""
+    """Rows that are generated when read; the same few thousand are repeated, so they cost no time."""
 
     n: int
     features: NDArray[np.float32] = field(default_factory=lambda: pool(WIDE_D))
@@ -151,7 +151,7 @@ def memory_of_generated(rows: list[int]) -> None:
 
 
 def seconds(work: Callable[[], object], repeats: int = 3) -> float:
-    """Return the best of a few times: other work on the machine only ever adds."""
+    """Return the best of a few times: other work on the machine can only add time."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -161,11 +161,11 @@ def seconds(work: Callable[[], object], repeats: int = 3) -> float:
 
 
 def ratios(folder: Path, gigabytes: float) -> None:
-    """Hold the fold against its two parts, reading and multiplying, each done by itself."""
+    """Compare one pass with its two parts, reading and multiplying, each done by itself."""
     path = folder / "rows.npy"
     write_file(path, gigabytes)
     source = file_source(path)
-    # Two threads of BLAS on one small product get in each other's way: a peer that slow is no peer.
+    # Two BLAS threads slow each other down on one small product, which would make the peer too slow.
     with blas_threads(1):
         plan = plan_for(source)
         buffer = np.empty((_POOL, D + L), dtype=np.float32)
@@ -188,7 +188,7 @@ def ratios(folder: Path, gigabytes: float) -> None:
     for name, peer in alone.items():
         print(f"{where}: fold takes {one / peer:.2f} x {name}, both on one thread")
     print(f"{where}: fold takes {one / max(alone.values()):.2f} x the larger (target 1.3)")
-    print(f"{where}: 2 workers take {two / one:.2f} x one")
+    print(f"{where}: 2 threads take {two / one:.2f} x the time of 1")
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ _PAUSE = 0.2  # seconds
 def in_turn(
     jobs: dict[str, Callable[[], object]], *, repeats: int, first: int = 1
 ) -> dict[str, float]:
-    """Return median times; jobs take turns, so that a busy moment of the machine meets all of them.
+    """Return median times; jobs take turns, so that other load on the machine affects all of them.
 
     The `first` rounds do not count: they load libraries, kernels and tables. Before each job there is a
     pause: threads of BLAS wait busily for a while after their work, which is not the next job's time.
@@ -37,7 +37,8 @@ def in_turn(
 def peak_memory() -> int:
     """Return the largest resident size of this process so far, in bytes.
 
-    Where Linux tells: `getrusage` counts in the process that started this one, up to that moment.
+    Read from /proc where there is one: `getrusage` may also count the memory that the parent process had
+    when it started this one.
     """
     status = Path("/proc/self/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None

@@ -1,7 +1,7 @@
 """Predicted against measured R² of every variant over a grid (`python -m benchmarks.variants`).
 
 There are two grids: `--grid published`, and `--grid held-out` with other cells and another simulated
-cohort, to notice a forecast that fits the first one only.
+cohort, which shows whether the forecast fits the first grid only.
 
 Each cell draws haplotype-like cohorts, outcomes of the paper's model, and clips rows to public
 bounds. All variants (mechanism for the association × estimator) are measured on the same noisy

@@ -48,7 +48,7 @@ def simulate_haplotypes(
 
 
 def continents(people: int) -> dict[str, int]:
-    """Share people out over the three continents of `out_of_africa`, as evenly as it goes."""
+    """Distribute people over the three continents of `out_of_africa` as evenly as possible."""
     return {name: people // 3 + (i < people % 3) for i, name in enumerate(("AFR", "EUR", "EAS"))}
 
 

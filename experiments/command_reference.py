@@ -16,10 +16,10 @@ _HEAD = """# The command line
 
 Written from the program by `python -m experiments.command_reference`; a test keeps it true.
 
-Every option of `primo fit` and `primo extend` can stand in a TOML file (`--config run.toml`), under its
-name without the dashes; sections are for the reader; the command line wins. The options used are kept
-with the release (`config.toml`); `primo fit --config release/config.toml` asks the same again (and pays
-again).
+Every option of `primo fit` and `primo extend` can be set in a TOML file (`--config run.toml`), under its
+name without the dashes. Section names have no meaning. The command line overrides the file. The options
+used are stored with the release (`config.toml`); `primo fit --config release/config.toml` makes such a
+release again (and charges for it again).
 
 Exit codes: 0 done; 1 could not be done (budget used up, ledger locked, disk full, interrupted, a bug); 2
 bad input. With `--json` results and errors are JSON on standard output. Progress bars appear on a

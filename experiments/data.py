@@ -79,7 +79,7 @@ _IDX_BYTES_3D = 0x0803  # unsigned bytes along three axes
 class StreamedOutcomes:
     """A `Source` that draws y = θ·x + N(0, 1) as it is read: outcomes too wide to be held at once.
 
-    Walking it with the same block size gives the same rows again.
+    Reading it with the same block size gives the same rows again.
     """
 
     features: Matrix  # (n, d)
@@ -94,7 +94,7 @@ class StreamedOutcomes:
         return len(self.features)
 
     def ids(self) -> None:
-        """Return None: nobody is labelled."""
+        """Return None: rows have no ids."""
         return
 
     def part(self, start: int, stop: int) -> Self:

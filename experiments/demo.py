@@ -1,7 +1,7 @@
 """The main job on simulated people: 1001 private regressions, compared with the truth.
 
-Everything printed as R² is computed from simulated people, so nobody is exposed by it. On real data
-only the release may be looked at.
+Every R² that is printed is computed from simulated people, so it exposes nobody. On real data only the
+release may be used.
 """
 
 from __future__ import annotations

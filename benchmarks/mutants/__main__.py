@@ -1,4 +1,4 @@
-"""Put one mistake after another into a copy of primo and see that its tests notice.
+"""Put one mistake after another into a copy of primo and check that its tests notice.
 
 `python -m benchmarks.mutants` runs all; `--quick` leaves out the slow ones; words choose by name. The
 tests run in processes of their own against the copy, two at a time. The unchanged copy has to pass
@@ -24,9 +24,9 @@ from benchmarks.mutants.model import Mutant, OutOfDateError
 
 ROOT = Path(__file__).parents[2]
 AT_ONCE = 2
-PATIENCE = 600.0  # seconds for the tests of a mutant
+TEST_TIMEOUT = 600.0  # seconds for the tests of a mutant
 
-# Runs pytest after it has seen that primo is the copy, which the path alone does not promise.
+# Runs pytest after checking that primo is the copy, which the path alone does not guarantee.
 _RUN = """
 import sys, primo, pytest
 if not primo.__file__.startswith(sys.argv[1]):
@@ -35,7 +35,7 @@ sys.exit(pytest.main(sys.argv[2:]))
 """
 
 
-# What a replacement of text that makes no sense raises; a test that fails for that notices nothing.
+# Errors of a replacement that makes no sense; a test that fails because of them has noticed nothing.
 _NONSENSE = ("NameError", "AttributeError", "TypeError", "ImportError", "ModuleNotFoundError")
 
 
@@ -66,8 +66,8 @@ def run_tests(folder: Path, tests: Sequence[str]) -> Verdict:
         "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]),
         "OMP_NUM_THREADS": "1",
         "COLUMNS": "300",  # so that the reason of a failure is not cut off
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # half of the time would be theirs
-        # What a mistake makes hypothesis find must not be tried again on the real thing.
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # they would take half of the time
+        # Examples that hypothesis finds for a mistake must not be used again for the real code.
         "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis"),
     }
     options = ["-x", "-q", "--no-header", "--tb=line", "-rf", "-p", "no:cacheprovider"]
@@ -79,11 +79,13 @@ def run_tests(folder: Path, tests: Sequence[str]) -> Verdict:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=TEST_TIMEOUT,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Verdict(kind="broken", seconds=PATIENCE, detail=f"no end after {PATIENCE:.0f} s")
+        return Verdict(
+            kind="broken", seconds=TEST_TIMEOUT, detail=f"no end after {TEST_TIMEOUT:.0f} s"
+        )
     seconds = time.perf_counter() - start
     if done.returncode == 0:
         return Verdict(kind="passed", seconds=seconds, detail="")
@@ -120,7 +122,7 @@ def chosen(quick: bool, words: Sequence[str]) -> list[Mutant]:
 
 
 def check_unchanged(mutants: Sequence[Mutant], pool: ThreadPoolExecutor) -> bool:
-    """See that all tests pass without a mistake; else their failing would prove nothing."""
+    """Check that all tests pass without a mistake; otherwise a failure would prove nothing."""
     tests = sorted({test for mutant in mutants for test in mutant.killers})
     shares = [share for i in range(AT_ONCE) if (share := tests[i::AT_ONCE])]
     verdicts = list(pool.map(lambda share: judge(None, share), shares))

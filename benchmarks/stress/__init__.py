@@ -1,1 +1,1 @@
-"""A stress suite: the default is never much worse than the plainest estimator (`make stress`)."""
+"""A stress suite: the default is never much worse than the simplest estimator (`make stress`)."""

@@ -1,7 +1,8 @@
-"""Look for cells where the default is much worse than the plainest estimator (`make stress`).
+"""Look for cells where the default is much worse than the simplest estimator (`make stress`).
 
-Runs the cells, prints what they show and whether it is what was asked for; the exit status is 1 if not.
-With --quick some cells and 5 draws of each, and only what holds for few draws as for many decides.
+Runs the cells, and prints the results and whether they meet the targets; the exit status is 1 if not.
+With --quick only some cells are run, with 5 draws each, and only targets that make sense for few draws
+count.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ DRAWS, QUICK_DRAWS = 20, 5
 
 
 def main() -> int:
-    """Run the chosen cells; 0 if all that was asked for is met."""
+    """Run the chosen cells; return 0 if all targets are met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--quick", action="store_true", help="some cells, 5 draws (a minute or two)"

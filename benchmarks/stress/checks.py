@@ -1,4 +1,4 @@
-"""What the program says of itself, beside the truth: goodness of fit and forecast. One function each."""
+"""Compare what the program states, goodness of fit and forecast, with the truth. One function each."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check_fit(release: primo.Release, problem: Problem, *, judged: bool) -> Fit:
     truth = problem.explained if problem.explained is not None else least_squares(problem)
     try:
         found = release.goodness_of_fit(level=LEVEL, target="population" if known else "rows")
-    except primo.InputError:  # more features than rows: it says nothing rather than something wrong
+    except primo.InputError:  # more features than rows: nothing is stated
         return Fit(outcomes=len(truth), intervals=0, covered=0, broken=0, published=None)
     counted = found.trusted & (truth > 0)
     held = (found.lower <= truth) & (truth <= found.upper)

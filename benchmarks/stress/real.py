@@ -68,7 +68,7 @@ class Real:
 
 @lru_cache(maxsize=12)
 def load(name: str) -> Table:
-    """Read a data set once per process; raise `MissingData` if it is not here."""
+    """Read a data set once per process; raise `MissingData` if its files do not exist."""
     folder, read = TABLES[name]
     path = _folder / folder
     if not path.exists():

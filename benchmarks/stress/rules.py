@@ -85,7 +85,7 @@ def ranged(lower: ArrayLike, upper: ArrayLike, multiple: float | None = None) ->
 
 
 def without_offset(lower: float, upper: float) -> Rule:
-    """Leave the offset of the means out of the norm, as README once said: rows are much shortened."""
+    """Leave the offset of the means out of the norm, as README once advised: many rows are shortened."""
 
     def bounds(panel: Matrix) -> Bounds:
         norm = 1.2 * float(np.sqrt(np.sum(panel.var(axis=0)))) / ((upper - lower) / 2)

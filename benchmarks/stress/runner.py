@@ -1,4 +1,4 @@
-"""Draws of many cells over several processes, kept in a file if asked so that a run can go on later."""
+"""Run draws of many cells in several processes; results can be stored so that a run can be resumed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(
     wanted = [(c.title, k) for c in cells for k in range(draws) if (c.title, k) not in made]
     # One thread of BLAS per process: a process has a core. Workers read this when they start.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    # Processes that start afresh: a fork would inherit threads of BLAS in the middle of something.
+    # Spawned, not forked: a fork would inherit BLAS threads that are at work.
     with ProcessPoolExecutor(
         jobs, mp_context=get_context("spawn"), initializer=real.use_folder, initargs=(data,)
     ) as pool:
@@ -80,7 +80,7 @@ def _kept(keep: Path | None) -> Iterator[tuple[tuple[str, int], Draw]]:
     if keep is None or not keep.exists():
         return
     whole = [line for line in keep.read_text().splitlines(keepends=True) if line.endswith("\n")]
-    keep.write_text("".join(whole))  # a line that was broken off is made again
+    keep.write_text("".join(whole))  # an incomplete line is computed again
     for line in whole:
         found = json.loads(line)
         yield (found["cell"], found["draw"]), Draw.from_json(found["found"])

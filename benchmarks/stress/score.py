@@ -34,7 +34,7 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """All that one draw of a cell shows."""
+    """All results of one draw of a cell."""
 
     shape: tuple[int, int, int]  # n, d, l
     scores: dict[str, Score]  # by method, "true mean" included
@@ -43,7 +43,7 @@ class Draw:
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Draw:
-        """Return what `dataclasses.asdict` took apart."""
+        """Return the draw from the dict that `dataclasses.asdict` made."""
         return cls(
             shape=tuple(found["shape"]),
             scores={name: Score(**score) for name, score in found["scores"].items()},

@@ -37,7 +37,7 @@ def shared(z: Matrix, l: int, rng: np.random.Generator) -> Matrix:
 
 
 def weak(z: Matrix, l: int, rng: np.random.Generator) -> Matrix:
-    """Draw effects along the features' weakest directions only: nobody can find them under noise."""
+    """Draw effects along the features' weakest directions only, where noise hides them."""
     _, vectors = np.linalg.eigh(z.T @ z)
     few = max(1, z.shape[1] // 4)
     slopes: Matrix = vectors[:, :few] @ rng.standard_normal((few, l))

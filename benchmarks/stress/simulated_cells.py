@@ -1,7 +1,7 @@
 """The simulated cells, by family.
 
-Far-off means are placed so that their released mean is known to a fraction of a standard deviation: what
-no estimator could do is not asked for.
+Means that lie far off are placed so that their released mean is known to a fraction of a standard
+deviation: otherwise no estimator could meet the target.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the suite asks for, and whether it was met."""
+"""The targets of the suite, and whether they were met."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Verdict", "judge"]
 
 FLOOR = {"median": -0.05, "pooled": -0.1}  # held-out R² that no draw may fall below
 BEHIND = 0.01  # R² by which the default may trail the best plain method in the mean
-CLIFF, FAR_BEHIND = -0.2, 0.1  # the same for a handful of draws: what luck does not explain
+CLIFF, FAR_BEHIND = -0.2, 0.1  # the same for a few draws: more than chance explains
 CLOSE = 0.05  # between an estimated or predicted R² and the measured one
 TRUE_SHARE = 0.9  # of trusted cells in which the estimate is close
 COVERED = (0.93, 0.97)
@@ -22,13 +22,13 @@ FORECAST_SHARE = 0.8  # of cells in which the forecast is close
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """One thing asked for."""
+    """One target, and whether it was met."""
 
     asked: str
     met: bool
     found: str  # in numbers
     cells: tuple[str, ...] = ()  # that fail
-    every_run: bool = False  # holds for few draws as for many, so CI insists on it
+    every_run: bool = False  # makes sense for few draws, too, so CI requires it
 
 
 def judge(results: Sequence[Result]) -> list[Verdict]:

@@ -76,7 +76,7 @@ def _positive(text: str) -> int:
 def _run(options: argparse.Namespace, console: Console) -> None:
     studies = read_studies(tuple(options.only))
     if options.quick:
-        studies = tuple(study.quickly() for study in studies)
+        studies = tuple(study.quick_version() for study in studies)
     home = BUILD / "figures-quick" if options.quick else DOCS
     stored = home / "results"
     data = Data(

@@ -37,12 +37,12 @@ Matrix = NDArray[np.float64]
 
 
 class MissingData(Exception):  # noqa: N818 - a reason to skip a study, not an error of anybody's
-    """Data that cannot be made up are not on this machine; the message says which."""
+    """Data that cannot be simulated are not on this machine; the message says which."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """The user's own files, where there are some, and where to keep what is made of them."""
+    """The user's own files, if there are any, and the folder for data that are made from them."""
 
     kg: Path | None = None  # phased VCF or BCF, or a VCF Zarr store
     dbgap: Path | None = None  # prefix of a PLINK fileset
@@ -99,7 +99,7 @@ def rows_of(name: str, data: Data) -> int | None:
 
 
 def source_of(name: str, data: Data) -> str:
-    """Return what tells results of one file of the user's from those of another; "" without one."""
+    """Return a text that identifies the user's file and its state; empty without one."""
     given = {"1kg": data.kg, "dbgap": data.dbgap, "gan": data.dbgap, "mnist": data.mnist}
     path = given.get(name.removesuffix("-quick"))
     if path is None:
@@ -109,7 +109,7 @@ def source_of(name: str, data: Data) -> str:
 
 
 def prepare(name: str, *, data: Data, tell: Tell = tell_stderr) -> None:
-    """Make what `draw_features` would make in its first call, before processes share the work."""
+    """Do the work of the first call of `draw_features` now, before processes share the rest."""
     if name == "1kg":
         kg_snps(data, tell=tell)
     elif name == "dbgap":

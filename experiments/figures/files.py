@@ -1,6 +1,6 @@
 """A user's own genotype files, read once by primo's sources and kept as packed bits.
 
-Nothing here protects anybody: which SNPs are common, their means and the longest row are read off the
+This code protects nobody: which SNPs are common, their means and the longest row are read off the
 file, as in the paper's experiments. To fit a model to private people use primo itself.
 """
 
@@ -42,7 +42,7 @@ def common_snps(
 
 
 def _state(path: Path) -> list[list[Any]]:
-    """Return what changes when somebody writes the file anew: sizes and times."""
+    """Return what changes when a file is rewritten: sizes and times."""
     if path.is_dir():  # of a Zarr store the metadata: chunks are too many
         inside = (path, path / "call_genotype")
         names = ("zarr.json", ".zmetadata", ".zgroup", ".zarray")

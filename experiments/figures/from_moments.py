@@ -1,7 +1,7 @@
 """A true release from exact moments, where there are more outcomes than rows of them can be held.
 
-Everything from the wall on is the program's own: the plan, the exact noise, the projection and the
-estimators. Only reading the rows is left out; the moments come from their exact law
+The plan, the exact noise, the projection and the estimators are those of the program. Only reading the
+rows is left out; the moments come from their exact law
 (`experiments.figures.outcomes`), for rows that no bound clips.
 """
 

@@ -120,7 +120,7 @@ class Study:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a grid; a key that means nothing is an error."""
+        """Read a grid; an unknown key is an error."""
         text = tomllib.loads(path.read_text())
         runs = tuple(_run(text, entry, path) for entry in text.pop("run", ()))
         figures = tuple(_figure(text, entry, path) for entry in text.pop("figure", ()))
@@ -141,7 +141,7 @@ class Study:
         for (cell, repeat), names in merged.items():
             yield Unit(cell=cell, repeat=repeat, methods=tuple(names))
 
-    def quickly(self) -> Study:
+    def quick_version(self) -> Study:
         """Return the version that takes a minute: fewer outcomes, repeats and methods."""
         quick = self.quick
         kept = set(quick.get("l", ()))

@@ -1,6 +1,6 @@
 """Everything that is compared, by name: the paper's variants, the baselines and primo.
 
-"printed" follows the paper to the letter: its noise scales (which do not keep the stated budget,
+"printed" follows the paper exactly: its noise scales (which do not keep the stated budget,
 docs/paper-constants.md), the longest row and √l·max|y| for bounds, no ridge, and a QR solve. The same
 name without it has primo's calibration, the tighter norms that all other methods get too, and a ridge.
 """
@@ -68,7 +68,7 @@ class Method:
 
 
 def _printed(**options: Any) -> Callable[[Problem, float, float, int], Fit]:
-    """Run the paper's algorithm to the letter, with λ = 0 or, for collinear features, next to it."""
+    """Run the paper's algorithm exactly, with λ = 0 or, for collinear features, close to 0."""
     options |= {"calibration": "paper", "estimator": "ridge", "solver": "qr"}
 
     def fit(problem: Problem, epsilon: float, delta: float, seed: int) -> Fit:
@@ -160,7 +160,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def _not_private(make: Callable[[], Baseline]) -> Callable[..., Fit]:
-    """Run a baseline that knows neither bounds nor a budget."""
+    """Run a baseline without bounds or a budget."""
     return lambda problem, *_: _fit_baseline(make(), problem)
 
 

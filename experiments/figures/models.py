@@ -33,7 +33,7 @@ class Shape:
 
     @classmethod
     def of(cls, features: Matrix) -> Self:
-        """Look at all rows; nothing of their size is copied."""
+        """Compute it from all rows, without a copy of them."""
         return cls(
             n=len(features),
             covariance=features.T @ features,
@@ -127,7 +127,7 @@ def _unit(features: Matrix, shape: Shape, l: int, rng: np.random.Generator) -> D
     """Draw directions at random, as long as makes the noise 0.3 standard deviations of the signal.
 
     That is the paper's model "of unit norm" in units of its noise. The longest row may lie in a strong
-    direction or in a weak one: what it can do is measured on directions that are drawn anew, not on
+    direction or in a weak one, so its largest signal is measured on other random directions, not on
     those of the outcomes.
     """
     theta = _directions(shape, l, rng)
@@ -150,7 +150,7 @@ def _directions(shape: Shape, count: int, rng: np.random.Generator) -> Matrix:
 def _mlp(features: Matrix, shape: Shape, l: int, rng: np.random.Generator) -> Drawn:
     """Draw networks whose signal varies over the rows as much as that of "linear", on average.
 
-    The means of the signals are taken away, as they are public by the convention of the experiments.
+    The means of the signals are subtracted, as they are public by the convention of the experiments.
     """
     n, d = features.shape
     rows = features if n <= _ROWS else features[rng.choice(n, size=_ROWS, replace=False)]

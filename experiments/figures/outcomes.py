@@ -19,14 +19,14 @@ from experiments.figures.real import draw_real, real_shape
 from primo.errors import InputError
 from primo.planning.make import FULL_OUTCOME_MOMENTS
 
-__all__ = ["HELD", "draw", "draw_problem", "real_problem"]
+__all__ = ["IN_MEMORY", "draw", "draw_problem", "real_problem"]
 
 Matrix = NDArray[np.float64]
 
-#: Rows are held in memory up to this many outcomes in all, n·l, and walked through in blocks up to that
-#: many; beyond it moments are drawn from their law.
-HELD = 20_000_000
-WALKED = 1_000_000_000
+#: Outcomes, n·l in all, are held in memory up to the first number, and drawn in blocks of rows up to the
+#: second; beyond it moments are drawn from their law.
+IN_MEMORY = 20_000_000
+IN_BLOCKS = 1_000_000_000
 
 #: Rows of features are shortened to this many root mean square lengths, rows of outcomes to
 #: (SLOPE·√l + OFFSET) standard deviations of one outcome: what serves primo best on the separate data of
@@ -58,7 +58,7 @@ def draw_problem(
     model: str,
     l: int,
     rng: np.random.Generator,
-    hold: bool | None = None,
+    in_memory: bool | None = None,
     shorten: bool = True,
 ) -> Problem:
     """Draw l outcomes of a model, signal + N(0, 1), for centred features.
@@ -72,9 +72,9 @@ def draw_problem(
         deviations of the noise. "mlp": a network with one hidden layer, as strong as "linear".
     l
         Number of outcomes.
-    hold
-        Whether the problem has rows; by default if there are at most `HELD` outcomes in all.
-        Otherwise it has moments alone, of the same law: summed over blocks of rows, or, from `WALKED`
+    in_memory
+        Whether the problem has rows; by default if there are at most `IN_MEMORY` outcomes in all.
+        Otherwise it has moments alone, of the same law: summed over blocks of rows, or, from `IN_BLOCKS`
         outcomes on, drawn without any of them if the model is linear.
     shorten
         Whether norms are as tight as a user would choose them, so that many rows are shortened (none
@@ -84,11 +84,11 @@ def draw_problem(
         raise InputError(f"outcomes {model!r} are unknown; known are {', '.join(MODELS)}, real")
     shape = Shape.of(features)
     signal, largest, typical = MODELS[model](features, shape, l, rng)
-    if hold is None:
-        hold = shape.n * l <= HELD
-    walk = hold or shape.n * l <= WALKED or not isinstance(signal, Linear)
-    # The law knows of no rows that are shortened; and among many, bias outweighs noise.
-    tight = walk and shorten and shape.n < MANY
+    if in_memory is None:
+        in_memory = shape.n * l <= IN_MEMORY
+    has_rows = in_memory or shape.n * l <= IN_BLOCKS or not isinstance(signal, Linear)
+    # The law is that of rows that are not shortened; and with many rows, bias outweighs noise.
+    tight = has_rows and shorten and shape.n < MANY
     spread = np.sqrt(typical) if tight else np.inf
     reach = np.sqrt(largest * stats.chi2.isf(_RARE / shape.n, l))
     limit = np.sqrt(largest * stats.chi2.isf(_RARE / (shape.n * l), 1))
@@ -103,12 +103,12 @@ def draw_problem(
         # Of rows that are not held: the median of the largest of n·l, if all vary alike.
         outcome_largest=float(np.sqrt(typical) * stats.norm.isf(0.25 / (shape.n * l))),
     )
-    if hold:
+    if in_memory:
         outcomes = signal.of(features)
         outcomes += rng.standard_normal(outcomes.shape)
         bounds = replace(bounds, outcome_largest=float(np.abs(outcomes).max()))
         return _summed([(features, outcomes)], l, shape, bounds, rows=(features, outcomes))
-    if walk:
+    if has_rows:
         return _summed(_in_blocks(features, signal, l, rng), l, shape, bounds)
     assert isinstance(signal, Linear)
     return _from_law(signal.theta, shape, bounds, rng)
@@ -167,7 +167,7 @@ class _Bounds:
 def _in_blocks(
     features: Matrix, signal: Signal, l: int, rng: np.random.Generator
 ) -> Iterator[tuple[Matrix, Matrix]]:
-    """Draw outcomes of a few rows at a time, and forget them."""
+    """Yield outcomes of a few rows at a time; they are not stored."""
     step = max(1, _BLOCK // l)
     for first in range(0, len(features), step):
         some = features[first : first + step]

@@ -58,14 +58,14 @@ class PackedSnps:
 
 
 def tell_stderr(message: str) -> None:
-    """Say what takes a while."""
+    """Print a message about a step that takes a while."""
     print(message, file=sys.stderr, flush=True)
 
 
 def cached(
     name: str, key: dict[str, Any], make: Callable[[], PackedSnps], *, cache: Path
 ) -> PackedSnps:
-    """Return what `make` makes, or made in an earlier run with the same key.
+    """Return the result of `make`, from the cache if an earlier run had the same key.
 
     The key is part of the file's name, so that what other parameters or versions made is never read;
     the file appears whole or not at all.

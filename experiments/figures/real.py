@@ -157,7 +157,7 @@ def _floats(columns: list[list[str]]) -> Matrix:
 
 
 def _standardised(columns: Matrix) -> Matrix:
-    """Centre, scale, pull in what is far out, and put what is missing at the centre."""
+    """Centre and scale, clip values that are far out, and replace missing ones by the centre."""
     scaled = (columns - np.nanmean(columns, axis=0)) / np.nanstd(columns, axis=0)
     return np.asarray(np.nan_to_num(np.clip(scaled, -_LIMIT, _LIMIT)))
 

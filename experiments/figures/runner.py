@@ -29,7 +29,7 @@ from experiments.figures import results
 from experiments.figures.features import Data, MissingData, prepare, source_of
 from experiments.figures.grid import Study, Unit
 from experiments.figures.methods import METHODS, Fit
-from experiments.figures.outcomes import WALKED, draw
+from experiments.figures.outcomes import IN_BLOCKS, draw
 from experiments.figures.problem import Problem
 from experiments.figures.results import Score
 
@@ -90,7 +90,7 @@ def _missing(unit: Unit, path: Path) -> tuple[str, ...]:
 def _run_all(study: Study, tasks: list[Task], *, workers: int, console: Console) -> None:
     if not tasks:
         return
-    # Large problems first: the last worker is then not left alone with one.
+    # Large problems first, so that none of them is left for the end.
     tasks = sorted(tasks, key=_effort, reverse=True)
     # Fresh interpreters with one BLAS thread each; inherited by spawn.
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -205,7 +205,7 @@ def _effort(task: Task) -> float:
     """Guess the seconds of a unit: for the order of work and the time left."""
     cell, names = task.unit.cell, task.unit.methods
     n, d, l = cell.n, cell.d, cell.l
-    drawing = 5e-7 * n * d + 4e-8 * min(n * l, WALKED) + 1e-9 * n * d**2
+    drawing = 5e-7 * n * d + 4e-8 * min(n * l, IN_BLOCKS) + 1e-9 * n * d**2
     composed = 3e-7 * l * d**2 * sum(name.startswith("ssp") for name in names)
     descents = (2 + 3e-8 * n * l * d) * sum(name.startswith("dpsgd") for name in names)
     apart = 3 * sum(name.startswith("diffprivlib") for name in names)

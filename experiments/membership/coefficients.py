@@ -38,7 +38,7 @@ class CoefficientAttack:
     panel: People
 
     def knowing_outcomes(self, candidates: People) -> Matrix:
-        """Score people whose genotypes and outcomes are known: the fit is closer to its own.
+        """Score people whose genotypes and outcomes are known: residuals of members are smaller.
 
         A person with leverage h pulls all regressions toward themselves. Their residuals have
         variance s²(1 - h) if they are a member and s²(1 + h) if not, independently over outcomes
@@ -52,10 +52,10 @@ class CoefficientAttack:
         return score
 
     def knowing_genotypes(self, candidates: People) -> Matrix:
-        r"""Score people of whom only the genotypes are known: their own direction is quieter.
+        r"""Score people of whom only the genotypes are known: W varies less along a member's direction.
 
         Given X, a column of W is θ plus noise of covariance s²(XᵀX)⁻¹. Over many outcomes WWᵀ
-        betrays XᵀX, and a member's xxᵀ is part of it. In the eigenbasis of the panel's
+        reveals XᵀX, and a member's xxᵀ is part of it. In the eigenbasis of the panel's
         covariance, with noise shares g = s²/(τ²a + s²), the whitened WWᵀ/l is I - √(gg′)·D + noise;
         D = (x̃x̃ᵀ - I)/n is the member's part, and the noise per entry is that of l outcomes, of n
         - 1 other members and of the panel.

@@ -1,4 +1,4 @@
-"""Who is attacked: people cut into members, others of the same populations, and a public panel."""
+"""Who is attacked: people divided into members, others of the same populations, and a public panel."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class People:
         """Return some of the people."""
         return People(features=self.features[rows], outcomes=self.outcomes[rows])
 
-    def and_also(self, other: People) -> People:
+    def joined_with(self, other: People) -> People:
         """Return these and the others, in this order."""
         return People(
             features=np.vstack([self.features, other.features]),
@@ -89,7 +89,7 @@ def human_genotypes(*, simulated: bool = False) -> tuple[Genotypes, str]:
     """
     if simulated or not SHARED.is_dir():
         drawn = simulate_haplotypes(n=4008, panel=1000, megabases=2.0)
-        # Shuffled haplotypes, so that parents may be of two continents: no attack minds.
+        # Haplotypes are shuffled, so parents may be of two continents; that does not affect the attacks.
         haplotypes = np.vstack([drawn.cohort, drawn.panel])
         name = "2504 simulated people (msprime)"
     else:
@@ -110,7 +110,7 @@ def soybean(d: int, rng: np.random.Generator) -> People:
 def pruned(genotypes: Genotypes, d: int, rng: np.random.Generator) -> Genotypes:
     """Pick d variants in random order, leaving out those that nearly repeat a chosen one.
 
-    Everybody has a say, before anyone is drawn as a member: the choice says nothing about who is one.
+    All people are used, before members are drawn, so the choice says nothing about who is a member.
     """
     chosen: list[int] = []
     units = np.empty((len(genotypes), d))
@@ -147,7 +147,7 @@ def draw_outcomes(
 def split(people: People, n: int, rng: np.random.Generator) -> Split:
     """Draw n members at random; half of the rest becomes the panel.
 
-    Random membership is what the bound on an attack over many people rests on.
+    The bound on an attack over many people assumes random membership.
     """
     order = rng.permutation(len(people))
     rest = (len(people) - n) // 2

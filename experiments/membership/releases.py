@@ -67,8 +67,8 @@ class Published:
             outcome=release.outcome_moments,
         )
 
-    def less(self, other: Published) -> Published:
-        """Take off moments that are known."""
+    def minus(self, other: Published) -> Published:
+        """Subtract moments that are known."""
         return Published(
             covariance=self.covariance - other.covariance,
             association=self.association - other.association,

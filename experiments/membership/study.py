@@ -175,7 +175,7 @@ def _releases_of_people(genotypes: Genotypes, settings: Settings) -> Iterator[Fo
         for seed in range(settings.release_repeats):
             study = _drawn_study(genotypes, settings.attacked, settings, 100 + seed)
             _attack_release(study, plan_for(study, epsilon), _noise_seed(epsilon, seed), tally)
-        # Thousands of releases: of fewer numbers, which is all the same to the bound.
+        # Thousands of releases, so each has fewer numbers; the bound does not depend on that.
         study = _drawn_study(genotypes, 10, replace(settings, d=25), 200)
         plan = plan_for(study, epsilon)
         scores = worst_case(study, plan, settings.releases, _noise_seed(epsilon, 10_000))
@@ -201,7 +201,7 @@ def _soybean(settings: Settings) -> Iterator[Found]:
 
 
 def _noise_seed(epsilon: float, seed: int) -> int:
-    """Return a seed of its own for every epsilon: shared noise would share its luck."""
+    """Return a seed of its own for every epsilon: otherwise results would be correlated."""
     return round(epsilon * 1e6) + seed
 
 
@@ -225,7 +225,7 @@ def informed(study: Split, plan: Plan, seen: Published) -> Scores:
     """Score pairs of a member and an outsider, the suspect being the one or the other by turns."""
     pairs = min(len(study.members), len(study.others))
     ratio = knowing_everybody_else(
-        seen.less(exact_sums(study.members, plan)),
+        seen.minus(exact_sums(study.members, plan)),
         View.of(study.members.of(slice(pairs)), plan),
         View.of(study.others.of(slice(pairs)), plan),
     )
@@ -241,11 +241,11 @@ def worst_case(study: Split, plan: Plan, releases: int, first_seed: int = 0) -> 
     everybody_else = study.members.of(slice(1, None))
 
     def ratios(inside: People, outside: People, seeds: range) -> Vector:
-        members = everybody_else.and_also(inside)
+        members = everybody_else.joined_with(inside)
         sums = exact_sums(members, plan)
         pair = View.of(inside, plan), View.of(outside, plan)
         seen = (Published.of(publish(members, plan, seed)) for seed in seeds)
-        return np.array([knowing_everybody_else(shown.less(sums), *pair)[0] for shown in seen])
+        return np.array([knowing_everybody_else(shown.minus(sums), *pair)[0] for shown in seen])
 
     seeds = range(first_seed, first_seed + releases)
     half = releases // 2
@@ -260,12 +260,12 @@ def extreme_pair(plan: Plan) -> tuple[People, People]:
     norm, constant = plan.features.norm, plan.constant
     wanted = min(1.0, plan.split / 2) * (norm**2 + constant**2) - constant**2
     cosine = wanted / norm**2
-    x, turned, y = np.zeros(plan.d), np.zeros(plan.d), np.zeros(plan.l)
+    x, rotated, y = np.zeros(plan.d), np.zeros(plan.d), np.zeros(plan.l)
     x[0] = norm
-    turned[:2] = norm * cosine, norm * math.sqrt(max(0.0, 1 - cosine**2))
+    rotated[:2] = norm * cosine, norm * math.sqrt(max(0.0, 1 - cosine**2))
     y[:] = plan.outcomes.norm / math.sqrt(plan.l)
     rows = []
-    for features, outcomes in ((x, y), (turned, -y)):
+    for features, outcomes in ((x, y), (rotated, -y)):
         rows.append(
             People(
                 features=(features * plan.features.scale + plan.features.centre)[None],

@@ -117,7 +117,7 @@ class ReleaseAttack:
         assert outcomes is not None
         rows = [outcomes.T / plan.association_sigma]
         if plan.intercept:
-            rows.append(np.full((1, len(members)), plan.constant / _beside_diagonal(plan)))
+            rows.append(np.full((1, len(members)), plan.constant / _off_diagonal_sigma(plan)))
         return cls(plan=plan, posterior=Posterior.of(np.vstack(rows)))
 
     def beliefs(self, release: Release, panel: Matrix) -> Beliefs:
@@ -129,11 +129,11 @@ class ReleaseAttack:
         plan = self.plan
         seen = release.association[: plan.d].T / plan.association_sigma
         if plan.intercept:
-            sums = release.covariance[-1, : plan.d] / _beside_diagonal(plan)
+            sums = release.covariance[-1, : plan.d] / _off_diagonal_sigma(plan)
             seen = np.vstack([seen, sums])
         return np.asarray(seen + np.outer(self.posterior.rows.sum(axis=1), plan.features.centre))
 
 
-def _beside_diagonal(plan: Plan) -> float:
-    """Noise beside the diagonal of the covariance has half the variance."""
+def _off_diagonal_sigma(plan: Plan) -> float:
+    """Return the noise scale off the diagonal of the covariance: half the variance of the diagonal."""
     return plan.covariance_sigma / math.sqrt(2)

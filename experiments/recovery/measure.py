@@ -105,7 +105,7 @@ def identified(estimates: Matrix, genomes: Matrix, panel: Matrix) -> Vector:
 
     def unit(rows: Matrix) -> Matrix:
         freed = solve_triangular(root, rows.T, lower=True).T
-        # An estimate that says nothing is like nobody.
+        # A constant estimate resembles nobody.
         return np.asarray(freed / np.maximum(np.linalg.norm(freed, axis=1)[:, None], _TINY))
 
     best = (unit(seen) @ unit(true).T).argmax(axis=0)

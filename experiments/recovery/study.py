@@ -205,7 +205,7 @@ def _released(genotypes: Genotypes, settings: Settings) -> Iterator[Found]:
                     attack = ReleaseAttack.of(study.members, plan)
                     tally.believed(study, attack.beliefs(seen, study.panel.features))
                     if i == 0 and d == settings.d and ratio == settings.shown:
-                        # Slow and no better: on one study, to have tried it.
+                        # Slow and no better, so it is run on one study only.
                         program = Tally(plan.mu)
                         program.solved(study, _nearest(attack, seen))
                         yield _found(settings, program, plan, attack="nearest", ratio=ratio, d=d)
@@ -252,7 +252,7 @@ def _found(
 
 
 def _known(study: Split, digits: int | None = None) -> list[Equations]:
-    """Publish every variant of the members as studies do, and read it back."""
+    """Publish every variant of the members as studies do, and return the equations that follow."""
     outcomes = study.members.outcomes
     return [
         equations(summarise(x, outcomes, digits=digits), outcomes) for x in study.members.features.T
@@ -283,7 +283,7 @@ def _only(study: Split, variant: int) -> Split:
 
 
 def _noise_seed(plan: Plan, *places: int) -> int:
-    """Return a seed of its own for every release: shared noise would share its luck."""
+    """Return a seed of its own for every release: otherwise results would be correlated."""
     both = plan.protection.outcomes_private
     numbers = [round(1000 * plan.budget.epsilon), int(both), plan.d, plan.l, *places]
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])

@@ -68,14 +68,14 @@ def equations(summary: Summary, outcomes: Matrix) -> Equations:
     """Read a summary back, knowing the outcomes: Σxᵢyᵢⱼ of every outcome about its mean, and Σxᵢ.
 
     A slope and its error give the variant's sum of squares about its mean, S = S_yy/((n - 2)e² + β²),
-    and S·β is the sum of products. If digits were rounded away, the outcomes vote on S, and what is
-    left of the rounding is slack. Genotypes are whole numbers, so Σx and Σx² are rounded to whole
+    and S·β is the sum of products. If digits were rounded away, S is the median over the outcomes, and
+    the rounding that remains is slack. Genotypes are whole numbers, so Σx and Σx² are rounded to whole
     numbers where the digits suffice: then both are exact again.
     """
     n, l = outcomes.shape
     y = outcomes - outcomes.mean(axis=0)
-    votes = (y**2).sum(axis=0) / ((n - 2) * summary.errors**2 + summary.slopes**2)
-    squares = float(np.median(votes))
+    estimates = (y**2).sum(axis=0) / ((n - 2) * summary.errors**2 + summary.slopes**2)
+    squares = float(np.median(estimates))
     total = 2 * n * summary.frequency
     slack = np.zeros(l + 1)
     if summary.digits is not None:

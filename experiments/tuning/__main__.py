@@ -174,7 +174,7 @@ def main() -> None:
     grid = tomllib.loads((FOLDER / "grid.toml").read_text())
     if options.quick:
         grid |= {"n": 500, "cells": [cell for cell in grid["cells"] if cell["l"] <= 11]}
-    import_module("opacus")  # a second or two that are no part of any run
+    import_module("opacus")  # a second or two that are not part of any run
     found: list[Tuned] = []
     scores: list[Score] = []
     for cell, tried in tune_all(grid, quick=options.quick):

@@ -82,7 +82,7 @@ def evaluate(
         )
         chosen = each.fitted_outcomes_
         score = problem.truth.of_outcomes(chosen).r_squared(each.coef_.T[:, chosen])
-    # A descent that ran away may have left the floats: as bad as can be, but still a number.
+    # A diverged run may have overflowed: score it as very bad, but finite.
     return float(np.nan_to_num(score, nan=-1e9, neginf=-1e9)), time.perf_counter() - started
 
 

@@ -147,7 +147,7 @@ def test_parts_of_a_step_make_the_same_step(monkeypatch):
         )
         found = []
         for held in (2**20, 3 * 10):
-            monkeypatch.setattr(dpsgd, "_HELD", held)
+            monkeypatch.setattr(dpsgd, "_IN_MEMORY", held)
             found.append(descend(features, outcomes, step, np.random.default_rng(1)))
         np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-6)
 

@@ -87,7 +87,7 @@ def test_a_missing_value_is_mended_as_the_message_says(people, primo):
     _, err = primo(
         f"fit {LINE} --outcomes-table all.csv --outcomes y --epsilon 0.5 --out r1", code=2
     )
-    assert "mend the file and `primo fit --resume --out r1`" in err
+    assert "repair the file and run `primo fit --resume --out r1`" in err
     assert "`primo fit --resume --missing centre --out r1`" in err
     _, err = primo(
         f"fit {LINE} --outcomes-table all.csv --outcomes y --epsilon 0.5 --out r1", code=2

@@ -32,9 +32,8 @@ COMPUTED = {
         *("n", "d", "l", "epsilon", "feature_norm", "outcome_bound", "coefficient_norm"),
     ),
     ("ledger/book.py", "name"): ("release_id", "purpose", "digest"),
-    ("planning/make.py", "name"): (
-        *("n", "d", "l", "missing", "outcome_moments", "association", "calibration"),
-    ),
+    ("planning/make.py", "name"): ("n", "d", "l"),
+    ("planning/settings.py", "name"): ("missing", "outcome_moments", "calibration"),
     ("privacy/accounting.py", "name"): ("mu", "margin", "epsilon", "delta"),
     ("privacy/bounds.py", "name"): ("feature_bounds", "outcome_bounds"),
     ("privacy/bounds.py", "f'{block}_bounds'"): ("feature_bounds", "outcome_bounds"),
@@ -47,7 +46,7 @@ COMPUTED = {
         *("scales.covariance", "scales.association", "scales.outcome"),
     ),
     ("regressor.py", "name"): ("fit_intercept", "verbose", "score_public_rows"),
-    ("released/coefficients.py", "name"): ("ridge_lambda", "coefficient_norm"),
+    ("released/estimation.py", "name"): ("ridge_lambda", "solver"),
 }
 
 

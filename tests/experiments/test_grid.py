@@ -55,7 +55,7 @@ def test_units_of_two_runs_are_one():
 
 @pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
 def test_quick_is_a_part_of_the_whole(study):
-    quick = study.quickly()
+    quick = study.quick_version()
     work = list(quick.units())
     assert 0 < len(work) <= 24
     assert {unit.cell.l for unit in work} <= {unit.cell.l for unit in study.units()}

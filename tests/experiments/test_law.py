@@ -46,21 +46,23 @@ def statistics(problem):
 
 @pytest.fixture(autouse=True)
 def few_outcomes_are_drawn_from_the_law_too(monkeypatch):
-    monkeypatch.setattr(module, "WALKED", 0)
+    monkeypatch.setattr(module, "IN_BLOCKS", 0)
 
 
 @functools.cache
 def of_rows(n, model, l, draws, full):
-    return drawn(n, model, l, draws, hold=True)
+    return drawn(n, model, l, draws, in_memory=True)
 
 
-def drawn(n, model, l, draws, *, hold):
+def drawn(n, model, l, draws, *, in_memory):
     x = features(n)
-    rngs = (np.random.default_rng([hold, i]) for i in range(draws))
+    rngs = (np.random.default_rng([in_memory, i]) for i in range(draws))
     return np.array(
         [
             statistics(
-                draw_problem(features=x, model=model, l=l, rng=rng, hold=hold, shorten=False)
+                draw_problem(
+                    features=x, model=model, l=l, rng=rng, in_memory=in_memory, shorten=False
+                )
             )
             for rng in rngs
         ]
@@ -70,7 +72,7 @@ def drawn(n, model, l, draws, *, hold):
 def furthest(*, n=14, model="linear", l=3, draws=DRAWS):
     """Return the largest distance, in standard errors, to the moments of rows that were drawn."""
     rows = of_rows(n, model, l, draws, l <= module.FULL_OUTCOME_MOMENTS)
-    ours = drawn(n, model, l, draws, hold=False)
+    ours = drawn(n, model, l, draws, in_memory=False)
     errors = np.sqrt((ours.var(axis=0) + rows.var(axis=0)) / draws)
     return np.max(np.abs(ours.mean(axis=0) - rows.mean(axis=0)) / errors)
 
@@ -134,7 +136,7 @@ def test_moments_could_be_those_of_rows():
         model="linear",
         l=200,
         rng=np.random.default_rng(2),
-        hold=False,
+        in_memory=False,
         shorten=False,
     )
     m = problem.moments

@@ -17,11 +17,11 @@ QUICK = [
 ]
 
 
-def problem(hold=True, l=6, n=600, d=4):
+def problem(in_memory=True, l=6, n=600, d=4):
     rng = np.random.default_rng(4)
     features = rng.normal(size=(n, d))
     return draw_problem(
-        features=features - features.mean(axis=0), model="linear", l=l, rng=rng, hold=hold
+        features=features - features.mean(axis=0), model="linear", l=l, rng=rng, in_memory=in_memory
     )
 
 

@@ -21,10 +21,10 @@ def gaussian(n=2000, d=8, seed=0):
     return rows - rows.mean(axis=0)
 
 
-def drawn(model, *, l=40, hold=None, seed=0, n=2000, d=8, shorten=False):
+def drawn(model, *, l=40, in_memory=None, seed=0, n=2000, d=8, shorten=False):
     rng = np.random.default_rng(seed)
     x = gaussian(n, d)
-    return draw_problem(features=x, model=model, l=l, rng=rng, hold=hold, shorten=shorten)
+    return draw_problem(features=x, model=model, l=l, rng=rng, in_memory=in_memory, shorten=shorten)
 
 
 @pytest.mark.parametrize("l", [1, 40])
@@ -136,7 +136,7 @@ def test_the_noise_of_networks_has_unit_variance():
 def test_networks_in_blocks_have_the_same_law(monkeypatch):
     """Blocks differ from held rows in nothing but memory: the same draws in the same order."""
     monkeypatch.setattr(module, "_BLOCK", 40 * 300)
-    held, walked = drawn("mlp"), drawn("mlp", hold=False)
+    held, walked = drawn("mlp"), drawn("mlp", in_memory=False)
     assert walked.rows is None
     assert walked.outcome_norm == held.outcome_norm
     assert walked.outcome_largest == pytest.approx(held.outcome_largest, rel=0.5)

@@ -126,7 +126,7 @@ def frames_without_ids():
 def test_people_without_ids_are_refused_unless_the_steward_allows_it(tmp_path):
     paid = account(tmp_path)
     for what, x in frames_without_ids():
-        with pytest.raises(InputError, match=r"knows people by their ids.*set_index"):
+        with pytest.raises(InputError, match=r"recognises people by their ids.*set_index"):
             model().fit(x, Y, account=paid)
         assert not paid.ledger.spent(), what
     (tmp_path / "values").mkdir()

@@ -1,6 +1,6 @@
 """Whether the GAN's rows look like those it learned from, without being them.
 
-Every number stands beside its floor: the same number for real rows that were held out from training.
+Every number is compared with its floor: the same number for real rows that were held out from training.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Match:
 
     @property
     def passes(self) -> bool:
-        """Whether the GAN is good enough to stand for the data."""
+        """Whether the GAN is good enough to replace the data."""
         return not self.failures
 
     @property

@@ -76,7 +76,7 @@ class Generator(nn.Module):  # type: ignore[misc]  # mypy does not follow torch
 def flip(logits: Tensor, temperature: float, rng: torch.Generator) -> Tensor:
     """Return 0 or 1 with the logits' probabilities, with the gradient of the relaxed coin.
 
-    A critic must not know the generated rows by values between 0 and 1, so the forward pass is hard.
+    A critic must not recognise generated rows by values between 0 and 1, so these are 0 or 1.
     """
     uniform = torch.rand(logits.shape, generator=rng).clamp(1e-6, 1 - 1e-6)
     soft = torch.sigmoid((logits + torch.logit(uniform)) / temperature)

@@ -35,7 +35,9 @@ class Settings:
     penalty: float = 10.0  # of a critic's gradient that is not of length 1
     temperature: float = 0.7  # of the relaxed coin flips, in the backward pass only
     average: float = 0.995  # of the generator's weights over steps
-    threads: int = 1  # fixed: another number rounds otherwise, and training is chaotic
+    threads: int = (
+        1  # fixed: another number of threads rounds differently, and training amplifies that
+    )
     seed: int = 6
 
 
@@ -44,7 +46,7 @@ QUICK = Settings(snps=600, steps=300)
 
 
 def digest(haplotypes: NDArray[np.int8], settings: Settings, engine: str) -> str:
-    """Return what a checkpoint is known by: a digest of the rows and of all that acts on them."""
+    """Return the name of a checkpoint: a digest of the rows and of all that affects the weights."""
     key = asdict(settings) | {"version": VERSION, "torch": engine, "shape": haplotypes.shape}
     sha = hashlib.sha256(json.dumps(key, sort_keys=True).encode())
     sha.update(np.packbits(haplotypes.astype(bool), axis=None).tobytes())

@@ -56,7 +56,7 @@ def untrained(haplotypes: NDArray[np.int8], settings: Settings) -> Sampler:
 def train(haplotypes: NDArray[np.int8], settings: Settings, *, progress: bool = False) -> Sampler:
     """Train on all rows but the held-out fifth.
 
-    The weights returned are averaged over the last steps: the game goes round its equilibrium.
+    The weights are averaged over the last steps, because training oscillates around its equilibrium.
     """
     rows = _training_rows(haplotypes, settings)
     with _threads(settings.threads), _bar(settings.steps, show=progress) as advance:
@@ -125,7 +125,7 @@ class _Game:
         return flip(logits, self.settings.temperature, self.rng) - self.centre
 
     def _total(self, rows: Tensor) -> Tensor:
-        """Sum of all critics' mean judgements: each patch is a game of its own, played at once."""
+        """Sum of all critics' mean judgements: patches are independent and trained at the same time."""
         views = zip(self.critics, self.views, strict=True)
         scores = [critic(view(rows)).mean(dim=1).sum() for critic, view in views]
         return torch.stack(scores).sum()

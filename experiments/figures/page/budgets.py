@@ -1,4 +1,4 @@
-"""What each method truly spent, and what the printed algorithms are worth at the budget they claim."""
+"""What each method truly spent, and how accurate the printed algorithms are at the budget they claim."""
 
 from __future__ import annotations
 

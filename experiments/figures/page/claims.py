@@ -152,7 +152,7 @@ def judge(scores: Scores) -> tuple[Claim, ...]:
 
 
 def _belongs(finding: Finding) -> bool:
-    """Leave out what was not run on data that are not the paper's, but ours on top."""
+    """Whether a finding counts: on data that the paper does not have, only if it was run."""
     ours = finding.data.startswith(DATA["1kg-real"])
     return not (ours and finding.verdict is Verdict.UNKNOWN and finding.found.startswith("Not run"))
 

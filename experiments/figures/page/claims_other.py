@@ -19,8 +19,8 @@ from experiments.figures.page.verdicts import (
     Finding,
     Verdict,
     all_are,
+    described,
     order_signs,
-    told,
 )
 from experiments.figures.page.wording import count, listed, name, times
 
@@ -54,7 +54,7 @@ def gauss_wins_at_large_n(scores: Scores) -> Iterable[Finding]:
             data=_large(scores, LARGE),
             variant=variant,
             verdict=verdict,
-            found=told(scores, cells, signs, _ORDER, {"Gauss": gauss, "Proj_X": projection}),
+            found=described(scores, cells, signs, _ORDER, {"Gauss": gauss, "Proj_X": projection}),
             why=why_no_loss(signs) if verdict is Verdict.NOT else "",
         )
 
@@ -133,7 +133,7 @@ def projection_wins_beyond(scores: Scores) -> Iterable[Finding]:
             data=f"{_large(scores, LARGEST)}, l = {count(PROHIBITIVE)}",
             variant=variant,
             verdict=verdict,
-            found=told(scores, cells, signs, _ORDER, {"Gauss": gauss, "Proj_X": projection}),
+            found=described(scores, cells, signs, _ORDER, {"Gauss": gauss, "Proj_X": projection}),
             why=why,
         )
 
@@ -206,7 +206,7 @@ def dpsgd_wins(scores: Scores) -> Iterable[Finding]:
             data=f"MNIST, against {label}",
             variant=variant,
             verdict=verdict,
-            found=told(scores, cells, signs, words, methods),
+            found=described(scores, cells, signs, words, methods),
             why=why,
         )
 

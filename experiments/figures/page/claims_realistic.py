@@ -16,10 +16,10 @@ from experiments.figures.page.verdicts import (
     Signs,
     Verdict,
     all_are,
+    described,
     none_is,
     order_signs,
     r2_at,
-    told,
 )
 from experiments.figures.page.wording import DATA, count
 
@@ -77,7 +77,7 @@ def projection_overtakes(scores: Scores) -> Iterable[Finding]:
             data=f"{people.label}, l ≥ {people.overtaken}",
             variant=variant,
             verdict=verdict,
-            found=told(scores, cells, signs, _ORDER, {"Proj_X": projection, "Gauss": gauss}),
+            found=described(scores, cells, signs, _ORDER, {"Proj_X": projection, "Gauss": gauss}),
             why=why,
         )
 
@@ -92,7 +92,7 @@ def gauss_wins_below(scores: Scores) -> Iterable[Finding]:
             data=f"{people.label}, l < {people.overtaken}",
             variant=variant,
             verdict=verdict,
-            found=told(scores, cells, signs, _ORDER, {"Proj_X": projection, "Gauss": gauss}),
+            found=described(scores, cells, signs, _ORDER, {"Proj_X": projection, "Gauss": gauss}),
             why=why_no_loss(signs) if verdict is Verdict.NOT else "",
         )
 
@@ -118,7 +118,7 @@ def becomes_negative(scores: Scores) -> Iterable[Finding]:
             data=f"{people.label}, l > {people.negative}",
             variant=variant,
             verdict=verdict,
-            found=told(scores, cells, signs, _LEVEL, {"Gauss": gauss}),
+            found=described(scores, cells, signs, _LEVEL, {"Gauss": gauss}),
             why=why,
         )
 
@@ -136,7 +136,7 @@ def not_negative_before(scores: Scores) -> Iterable[Finding]:
             data=f"{people.label}, l ≤ {people.negative}",
             variant=variant,
             verdict=verdict,
-            found=told(scores, cells, signs, _LEVEL, {"Gauss": gauss}),
+            found=described(scores, cells, signs, _LEVEL, {"Gauss": gauss}),
             why=why,
         )
 
@@ -155,7 +155,7 @@ def never_trivial(scores: Scores) -> Iterable[Finding]:
                     data=f"{people.label}, {where}",
                     variant=variant,
                     verdict=verdict,
-                    found=told(scores, cells, signs, _LEVEL, {"Proj_X": f"proj-x{end}"}),
+                    found=described(scores, cells, signs, _LEVEL, {"Proj_X": f"proj-x{end}"}),
                     why=_ball(scores, lost, variant) if verdict is Verdict.NOT else "",
                 )
 
@@ -276,7 +276,7 @@ def naive_composition(scores: Scores) -> Iterable[Finding]:
                 data=label + limit,
                 variant=variant,
                 verdict=verdict,
-                found=told(scores, cells, signs, words, {"Gauss": gauss, "SSP × l": naive}),
+                found=described(scores, cells, signs, words, {"Gauss": gauss, "SSP × l": naive}),
                 why=reasons.COVARIANCE_AGAIN if verdict is Verdict.NOT else "",
             )
 

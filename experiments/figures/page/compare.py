@@ -26,7 +26,7 @@ class Estimate:
 
     @property
     def sign(self) -> int | None:
-        """Return 1 or -1 if the mean is clearly not zero, 0 if it may be, None if nobody knows."""
+        """Return 1 or -1 if the mean is clearly not zero, 0 if it may be, None if it is unknown."""
         if self.error is None:
             return None
         if abs(self.mean) <= CLEAR * self.error:

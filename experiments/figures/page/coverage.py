@@ -52,7 +52,7 @@ def coverage_of(scores: Scores, studies: Sequence[Study]) -> Coverage:
     present = [study for study in studies if study.name in scores.studies]
     if wanted <= found:
         kind = "full"
-    elif found and found <= _fits(study.quickly() for study in present):
+    elif found and found <= _fits(study.quick_version() for study in present):
         kind = "quick"
     else:
         kind = "unfinished"

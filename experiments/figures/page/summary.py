@@ -1,4 +1,4 @@
-"""primo against everything, at equal true privacy: tables, the count, and every cell that is lost."""
+"""primo against all other methods at equal true privacy: tables, the count, and every loss."""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ __all__ = [
     "Signs",
     "Verdict",
     "all_are",
+    "described",
     "none_is",
     "order_signs",
     "r2_at",
-    "told",
 ]
 
 #: The two versions of the paper's algorithms, and how the names of their methods end.
@@ -88,7 +88,7 @@ def order_signs(scores: Scores, cells: Iterable[Cell], method: str, other: str) 
     return {l: better.sign for l, better in found.items() if better is not None}
 
 
-def told(
+def described(
     scores: Scores,
     cells: Sequence[Cell],
     signs: Signs,

@@ -73,7 +73,7 @@ def count(number: float) -> str:
 
 
 def r2(value: float | None) -> str:
-    """Return an R²: three decimals near 0 and 1, less where it is hopeless, a dash for nothing."""
+    """Return an R²: three decimals near 0 and 1, fewer where it is very negative, a dash for none."""
     if value is None or not math.isfinite(value):
         return "–"
     if value < -100:
@@ -110,7 +110,7 @@ def budget(value: float | None) -> str:
         return "∞"
     if value >= 100:
         return count(math.ceil(value - 1e-6))
-    # A bisection may end a hair above the ε that was asked for; that is not 5.01.
+    # A bisection may end slightly above the ε that was asked for; that is not shown as 5.01.
     return f"{math.ceil(value * 100 - 1e-6) / 100:.2f}"
 
 

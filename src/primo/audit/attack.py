@@ -28,7 +28,7 @@ from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall import mechanism
 from primo.wall.noise import RandomBits
 
-__all__ = ["Attack", "GaussAttack", "SampledAttack", "attack_on"]
+__all__ = ["Attack", "Flags", "GaussAttack", "NewBits", "Part", "SampledAttack"]
 
 Flags = NDArray[np.bool_]
 NewBits = Callable[[], RandomBits]
@@ -49,11 +49,6 @@ class Attack(Protocol):
         """Release once; return the score of each canary (above 0: "there"), and the truth."""
 
 
-def attack_on(setting: Setting) -> Attack:
-    """Build the attack on the worst neighbours of a setting; their rows are made up."""
-    return GaussAttack(setting) if setting.sampled is None else SampledAttack.build(setting)
-
-
 class GaussAttack:
     """All canaries at once, every second one replaced; the coin swaps all rows and replacements.
 
@@ -70,7 +65,10 @@ class GaussAttack:
     def __init__(self, setting: Setting) -> None:
         cosine = worst_cosine(setting.plans[0])
         self.there = np.arange(setting.canaries) % 2 == 0
-        self.parts = tuple(Part.build(plan, self.there, cosine) for plan in setting.plans)
+        self.parts = tuple(
+            Part.build(plan, self.there, canary_rows(plan, setting.canaries, cosine))
+            for plan in setting.plans
+        )
 
     @property
     def distances(self) -> tuple[Fraction, ...]:
@@ -130,9 +128,8 @@ class Part:
     distances: tuple[Fraction, ...]
 
     @classmethod
-    def build(cls, plan: Plan, there: Flags, cosine: float) -> Part:
+    def build(cls, plan: Plan, there: Flags, canaries: tuple[Rows, Rows]) -> Part:
         """Make two data sets that differ in all canaries, and the test for each canary."""
-        canaries = canary_rows(plan, len(there), cosine)
         rng = np.random.default_rng(0)  # the rows beside the canaries: any will do
         shapes = (plan.n - len(there), plan.d), (plan.n - len(there), plan.l)
         others = tuple(rng.normal(size=shape) for shape in shapes)

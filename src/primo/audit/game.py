@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.audit.attack import Attack, attack_on
+from primo.audit.attack import Attack
 from primo.audit.evidence import at_least, best_threshold, epsilon_at_least, mu_at_least
+from primo.audit.norm_attack import attack_on
 from primo.audit.numbers import Vector
 from primo.audit.settings import Setting
 from primo.errors import Argument, InputError

@@ -52,6 +52,8 @@ class Setting:
     extended
         Whether a second release, of other outcomes and at the same cost, follows; both are attacked.
         With `split=2.0` one pair of neighbours is the worst for both.
+    norms_found
+        Whether norms are found from row lengths first (norm="auto"); both stages are attacked.
     canaries
         Pairs of rows that are attacked in one release, 1 or an even number. They do not overlap, so
         each is a separate trial. A sampled covariance is attacked with one pair.
@@ -70,6 +72,7 @@ class Setting:
     sampled: float | None = None
     reference: bool = False
     extended: bool = False
+    norms_found: bool = False
     canaries: int = 10
     n: int = 1000
     claim: float | None = None
@@ -85,6 +88,10 @@ class Setting:
         if self.sampled is not None and not 0 < self.sampled < 1:
             raise InputError(
                 Argument("sampled", self.sampled), " must be a share of the rows, in (0, 1)"
+            )
+        if self.norms_found and (self.sampled is not None or self.reference or self.extended):
+            raise InputError(
+                "norms that are found are audited on their own", argument="norms_found"
             )
         if self.extended and (self.sampled is not None or self.reference):
             raise InputError(
@@ -110,6 +117,8 @@ class Setting:
             words.append("reference covariance")
         if self.extended:
             words.append("with an extension")
+        if self.norms_found:
+            words.append("norms found")
         return ", ".join(words)
 
     @cached_property
@@ -120,8 +129,8 @@ class Setting:
             epsilon=self.epsilon,
             delta=self.delta,
             protection=self.protection,
-            feature_bounds=Bounds(norm=FEATURE_NORM),
-            outcome_bounds=Bounds(norm=OUTCOME_NORM),
+            feature_bounds=Bounds(norm="auto" if self.norms_found else FEATURE_NORM),
+            outcome_bounds=Bounds(norm="auto" if self.norms_found else OUTCOME_NORM),
             fit_intercept=self.intercept,
             split=self.split,
             calibration=self.calibration,

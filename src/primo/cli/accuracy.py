@@ -24,10 +24,10 @@ Floats = NDArray[np.float64]
 def accuracy_numbers(bundle: Bundle) -> dict[str, Any]:
     """Return R² of the outcomes where it is determined, and for how many it is.
 
-    `published` is expected of new rows, `fit` is that of least squares without noise on these rows;
-    lowest, median and highest over the outcomes, None where it is determined for none.
-    `published_together` is that of all outcomes together that bounds fit, with its standard error.
-    Cost: that of `published_r_squared`.
+    `published` is the R² expected on new rows, `fit` is that of least squares without noise on these
+    rows. Both hold the lowest, median and highest over the outcomes, or are None if R² is determined
+    for no outcome. `published_together` is R² on new rows of all outcomes together whose bounds fit,
+    with its standard error. Cost: that of `published_r_squared`.
     """
     table, together = bundle.table("outcomes"), _together(bundle)
     return {
@@ -47,7 +47,7 @@ def accuracy_numbers(bundle: Bundle) -> dict[str, Any]:
 
 
 def show_accuracy(bundle: Bundle) -> None:
-    """Print it in words, and the doubts."""
+    """Print the accuracy in words, and the doubts about bounds."""
     table, together = bundle.table("outcomes"), _together(bundle)
     l = len(table["outcome"])
     single = spread_words(_known(table, "published_r_squared", "published_trusted"), l)

@@ -33,9 +33,9 @@ _COMMANDS = {
     "score-file": "Export polygenic scores for plink2 or the PGS Catalog.",
     "inspect": "Verify a release and print its privacy statement.",
     "report": "Write one self-contained HTML page about a release.",
-    "ledger": "Keep the books: limits, charges, history.",
+    "ledger": "Manage a ledger: limits, charges, history.",
     "audit": "Attack the program itself and see how much of epsilon can be proved.",
-    "demo": "Walk through everything on simulated people.",
+    "demo": "Run every step on simulated people.",
     "completion": "Print the completion script of a shell.",
 }
 
@@ -70,7 +70,7 @@ class _Commands(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
     def __call__(self, *args: Any, **options: Any) -> NoReturn:
-        """Be the whole process: what the installed command does."""
+        """Run as the installed command, and end the process."""
         try:
             self.main(*args, **options)
         except SystemExit as end:
@@ -118,11 +118,11 @@ class _Commands(click.Group):
 
 
 def _end(code: int | str | None) -> NoReturn:
-    """End the process without taking down Arrow's threads.
+    """End the process without shutting down the interpreter.
 
-    A thread of Arrow's that lets go of a Python object while the interpreter ends aborts the process
-    (apache/arrow#34314), after all is done: one run of `primo fit` in twenty-five had exit code 134.
-    What is registered to be done at the end is done here.
+    An Arrow thread that releases a Python object while the interpreter shuts down aborts the process
+    (apache/arrow#34314), after all work is done: one run of `primo fit` in twenty-five had exit code
+    134. Functions that are registered with `atexit` run here.
     """
     if isinstance(code, str):
         click.echo(code, err=True)
@@ -146,7 +146,7 @@ def _leave(message: str, code: int, error: BaseException | None, *, for_machines
 
 def _show_warning(message: Any, category: type[Warning] = UserWarning, *_: Any, **__: Any) -> None:
     if issubclass(category, RuntimeWarning) and not os.environ.get("PRIMO_DEBUG"):
-        return  # of NumPy's arithmetic: means nothing to a user, and may depend on private values
+        return  # from NumPy's arithmetic: no use to a user, and may depend on private values
     text = in_options(message) if isinstance(message, PrimoWarning) else message
     click.echo(f"Note: {text}", err=True)
 

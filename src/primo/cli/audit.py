@@ -1,4 +1,4 @@
-"""`primo audit`: attack this program, on rows that are made up."""
+"""`primo audit`: attack this program on simulated rows."""
 
 from __future__ import annotations
 
@@ -35,10 +35,21 @@ __all__ = ["audit"]
     type=click.Choice(["exact", "paper"]),
     default="exact",
     show_default=True,
-    help="paper: noise as printed there, held to the epsilon that it claims.",
+    help="paper: noise scales as the paper prints them, tested against the epsilon it claims.",
 )
 @click.option(
-    "--trials", type=click.IntRange(min=1), default=4000, show_default=True, help="Releases."
+    "--norms",
+    type=click.Choice(["stated", "auto"]),
+    default="stated",
+    show_default=True,
+    help="auto: norms are found from row lengths first, and both stages are attacked.",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(min=1),
+    default=4000,
+    show_default=True,
+    help="Number of releases.",
 )
 @click.option(
     "--one-run", is_flag=True, help="Guess many canaries in one full-size fit under `both` instead."
@@ -53,16 +64,17 @@ def audit(
     intercept: bool,
     split: float | None,
     calibration: str,
+    norms: str,
     trials: int,
     one_run: bool,
     json_: bool,
 ) -> None:
     """Attack the program and see how much of epsilon can be proved; reads no data, costs nothing.
 
-    Worst-case neighbours are made up and released again and again by the real mechanism; the best
-    test guesses which of the two it was. What the right guesses prove with 99.9 % confidence is a
-    lower bound on epsilon: above the claim, the claim is wrong (exit code 1); near it, little is
-    hidden.
+    The real mechanism releases two worst-case neighbours many times, and the best test guesses which
+    of the two each release comes from. What the right guesses prove with 99.9 % confidence is a lower
+    bound on epsilon. If it is above the claim, the claim is wrong (exit code 1). If it is near the
+    claim, the claim is nearly tight.
     """
     from primo.audit import Setting, audit_in_one_run, audit_release, enough_canaries
     from primo.audit.table import HEADER, ONE_RUN_HEADER, line, one_run_line
@@ -82,6 +94,8 @@ def audit(
                 split=split,
                 calibration=calibration,
                 claim=epsilon,
+                norms_found=norms == "auto",
+                n=4000 if norms == "auto" else 1000,
             )
             for protection in protect or ("both", "features", "outcomes")
             for epsilon in epsilons

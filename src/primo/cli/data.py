@@ -13,7 +13,8 @@ from primo.cli.output import say
 from primo.errors import InputError
 from primo.planning.bounds_file import Limit, block_bounds, read_bounds_file
 from primo.planning.settings import Settings
-from primo.privacy.bounds import Bounds
+from primo.privacy.bounds import AUTO, Bounds
+from primo.privacy.protection import Protection
 from primo.rows.sources.base import Columns, Source
 from primo.rows.sources.select import read_list
 from primo.variants import Variants
@@ -33,7 +34,7 @@ _KINDS = (*_GENOTYPES, "table", "feature_array")
 
 Options = Mapping[str, Any]
 
-_AMPLE = 3.0  # times the length of a usual row: such a norm is worth a note
+_AMPLE = 3.0  # a norm above this multiple of the usual row length gets a note
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,14 +44,15 @@ class Opened:
     source: Source
     variants: Variants | None = None
     counts: tuple[tuple[str, int], ...] = ()
-    known: Mapping[str, Limit] = field(default_factory=dict)  # limits by what a column is
+    known: Mapping[str, Limit] = field(default_factory=dict)  # limits of genotypes, by name
     norm: float | None = None  # of the features, where frequencies are known
 
 
 def open_rows(options: Options) -> Opened:
-    """Open what the options name; checks names and sizes, and reads no cell.
+    """Open what the options name; check names and sizes, and read no cell.
 
-    Not even ids: files to be joined stand side by side, for a plan only, until `Unmatched.join`.
+    Ids are not read either: files to be joined are held unjoined, which is enough for a plan, until
+    `Unmatched.join`.
     """
     kind = _kind(options)
     if kind in _GENOTYPES:
@@ -59,14 +61,14 @@ def open_rows(options: Options) -> Opened:
 
 
 def named_by(options: Options) -> tuple[str, ...] | None:
-    """Return the names of the columns that name people in what the options name; None without."""
+    """Return the names of the columns that name people in this data; None if there are none."""
     if _kind(options) in _GENOTYPES:
         return ("IID",)
     return (options["id_column"],) if options["id_column"] else None
 
 
 def open_features(options: Options, names: tuple[str, ...], variants: Variants | None) -> Columns:
-    """Open the features of rows to predict for; what else the file holds is ignored."""
+    """Open the features of rows to predict for; other columns of the file are ignored."""
     kind = _kind(options)
     if kind in _GENOTYPES:
         from primo.rows.sources.genotypes.cohort import open_feature_columns
@@ -93,6 +95,10 @@ def settings_of(options: Options, opened: Opened) -> Settings:
             "(below one over the number of rows; for example one over its square)"
         )
     spec = _bounds_file(options)
+    protection = Protection.parse(options["protect"])
+    auto = (
+        AUTO if options["norms"] == AUTO else None
+    )  # of a private block: a public one can be read
     return Settings(
         epsilon=options["epsilon"],
         delta=options["delta"],
@@ -103,12 +109,14 @@ def settings_of(options: Options, opened: Opened) -> Settings:
                 source.feature_names,
                 block="features",
                 known=opened.known,
-                norm=opened.norm,
+                norm=(auto if protection.features_private else None) or opened.norm,
             ),
             len(source.feature_names),
             "features",
         ),
-        outcome_bounds=_outcome_bounds(spec, source),
+        outcome_bounds=_outcome_bounds(
+            spec, source, norm=auto if protection.outcomes_private else None
+        ),
         association=options["association"],
         calibration=options["calibration"],
         covariance_rows=options["covariance_rows"],
@@ -119,11 +127,12 @@ def settings_of(options: Options, opened: Opened) -> Settings:
         split=options["split"],
         outcome_moments=options["outcome_moments"],
         rows_per_person=options["rows_per_person"],
+        norm_share=options["norm_share"],
     )
 
 
 def missing_of(options: Options) -> str:
-    """Return how missing values are treated: as asked, else as people expect of this kind of file."""
+    """Return how missing values are treated: as asked, else the default for this kind of file."""
     asked: str | None = options["missing"]
     return asked or ("centre" if _kind(options) in _GENOTYPES else "error")
 
@@ -137,14 +146,17 @@ def _bounds_file(options: Options) -> dict[str, Any]:
     return read_bounds_file(options["bounds"]) if options["bounds"] else {}
 
 
-def _outcome_bounds(spec: Mapping[str, Any], source: Source) -> Bounds | None:
-    found = block_bounds(spec.get("outcomes"), source.outcome_names, block="outcomes")
+def _outcome_bounds(
+    spec: Mapping[str, Any], source: Source, *, norm: str | None = None
+) -> Bounds | None:
+    names = source.outcome_names
+    found = block_bounds(spec.get("outcomes"), names, block="outcomes", norm=norm)
     return _noted(found, len(source.outcome_names), "outcomes")
 
 
 def _noted(bounds: Bounds | None, width: int, block: str) -> Bounds | None:
-    """Return bounds as they are; say so if their norm is larger than rows can need."""
-    if bounds is None or bounds.norm is None:
+    """Return bounds unchanged; print a note if their norm is larger than any row needs."""
+    if bounds is None or bounds.norm is None or isinstance(bounds.norm, str):
         return bounds
     longest = width**0.5
     if bounds.lower is not None and bounds.norm > longest * (1 + 1e-9):
@@ -233,7 +245,7 @@ def _table(options: Options) -> Source:
 
 
 def _spellings(options: Options) -> tuple[str, ...] | None:
-    """Return the cells of a table that mean: missing; None for the usual ones."""
+    """Return the spellings of a missing cell; None for the default ones."""
     from primo.rows.sources.tabular.text import MISSING
 
     return (*MISSING, *options["na"]) if options["na"] else None
@@ -243,7 +255,9 @@ def _arrays(options: Options) -> Source:
     from primo.rows.sources.paired import PairedSource
 
     if not options["outcome_array"]:
-        raise InputError("--feature-array needs --outcome-array, with the same rows")
+        raise InputError(
+            "--feature-array needs --outcome-array, with the same rows in the same order"
+        )
     features = _open_array(options["feature_array"])
     outcomes = _open_array(options["outcome_array"])
     return PairedSource(

@@ -1,4 +1,4 @@
-"""`primo demo`: the whole way on simulated people, command by command."""
+"""`primo demo`: every step on simulated people, command by command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["demo"]
 PEOPLE, VARIANTS, OUTCOMES = 5000, 30, 40
 
 _BOUNDS = """\
-# Public knowledge about the simulated people. Genotypes lie in 0 to 2 without being told.
+# Public knowledge about the simulated people. Genotypes need no bounds here: they lie in 0 to 2.
 [features.columns.age]
 lower = 18
 upper = 90
@@ -34,7 +34,7 @@ norm = 2.2            # of a row of outcomes, in half-widths; see docs/data.md, 
 @click.command(epilog="Example:  primo demo --out primo-demo")
 @click.option("--out", type=click.Path(path_type=Path), default="primo-demo", show_default=True)
 def demo(out: Path) -> None:
-    """Simulate a cohort and walk through plan, ledger, fit, report, scores and a refusal."""
+    """Simulate a cohort and run plan, ledger, fit, report and scores, and a fit that is refused."""
     if out.exists():
         raise InputError(f"{str(out)!r} exists already; remove it or give another --out")
     out.mkdir(parents=True)
@@ -51,7 +51,7 @@ def demo(out: Path) -> None:
     _run(f"report {out}/release --out {out}/report.html")
     _run(f"score-file {out}/release --out {out}/scores.tsv")
     _run(f"ledger show {out}/cohort.ledger")
-    say("\nA second fit does not fit the limit, and the ledger refuses it before a row is read:")
+    say("\nA second release would exceed the limit. The ledger refuses it before a row is read:")
     _run(f"fit {data} {paid} --out {out}/second", refused=True)
     say(f"\nDone. Open {out}/report.html in a browser.")
 
@@ -94,7 +94,7 @@ def _write_cohort(folder: Path) -> None:
 
 
 def _genotypes(rng: np.random.Generator) -> NDArray[np.int8]:
-    """Draw genotypes whose neighbours are correlated: each haplotype walks between two alleles."""
+    """Draw genotypes of which neighbouring variants are correlated."""
     haplotypes = np.empty((2 * PEOPLE, VARIANTS), dtype=np.int8)
     frequency = rng.uniform(0.1, 0.5, VARIANTS)
     latent = rng.random(2 * PEOPLE)

@@ -46,9 +46,13 @@ __all__ = ["extend"]
 @click.option(
     "--protect",
     type=PROTECTIONS,
-    help="What is secret about a person; has to be that of the earlier release.",
+    help="What is secret about a person; must be the same as in the earlier release.",
 )
-@click.option("--bounds", type=click.Path(path_type=Path), help="TOML file; only its [outcomes].")
+@click.option(
+    "--bounds",
+    type=click.Path(path_type=Path),
+    help="TOML file with public bounds; only [outcomes] is used.",
+)
 @person_option
 @estimator_option
 @ledger_options
@@ -69,7 +73,7 @@ def extend(ctx: click.Context, /, **options: Any) -> None:
             "--epsilon and --delta"
         )
     earlier = read_bundle(options["release"])
-    # Before a file of the data is opened: what may be read depends on it.
+    # Checked before a data file is opened: which blocks may be read depends on the protection.
     check_protection(earlier.release, options["protect"])
     check_naming(options)
     if options["ledger"] is not None:
@@ -77,7 +81,7 @@ def extend(ctx: click.Context, /, **options: Any) -> None:
     opened = open_rows(options)
     source = opened.source
     if isinstance(source, Unmatched):
-        # Whether it has exactly the rows of the earlier release shows when it is paid for.
+        # Whether these are the rows of the earlier release is checked after the join.
         source = replace(source, n=min(source.n, earlier.release.plan.n))
         opened = replace(opened, source=source)
     plan = partial(

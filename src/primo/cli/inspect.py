@@ -19,13 +19,16 @@ __all__ = ["inspect"]
 
 @click.command(epilog="Example:  primo inspect release/ --ledger cohort.ledger")
 @release_argument
-@click.option("--ledger", help="Ledger that paid: is this, to the byte, the release that it noted?")
+@click.option(
+    "--ledger", help="Ledger that paid: check that it has noted the digest of this very release."
+)
 @json_option
 def inspect(release: Path, ledger: str | None, json_: bool) -> None:
     """Verify every part of a release by its SHA-256 and print the privacy statement.
 
-    A release whose parts do not belong together is refused. Whether it is the one that was made, only
-    its ledger can tell: exit code 1 if that has noted another digest, or none.
+    A release whose parts do not belong together is refused. Only the ledger that paid can tell whether
+    it is the release that was made: with --ledger, the exit code is 1 if the ledger has noted another
+    digest, or none.
     """
     from primo.cli.accuracy import accuracy_numbers, show_accuracy
     from primo.released.bundle import read_bundle
@@ -46,18 +49,20 @@ def inspect(release: Path, ledger: str | None, json_: bool) -> None:
     if ledger is not None:
         say(f"The digest is the one that {ledger} noted.")
     else:
-        say("Whether that is the digest which the ledger noted: --ledger LEDGER")
+        say("To compare the digest with the one that the ledger has noted, give --ledger LEDGER.")
 
 
 def _check_noted(bundle: Bundle, where: str) -> None:
-    """Refuse a release that is not the one that the ledger noted."""
+    """Refuse a release whose digest is not the one that the ledger has noted."""
     from primo.ledger import open_ledger
 
     book = open_ledger(where, readonly=True)
     name = bundle.manifest["release_id"]
     known = book.find(name)
     if known is None:
-        raise LedgerError(f"{book.where} knows no release {name}; it was paid elsewhere, or never")
+        raise LedgerError(
+            f"{book.where} knows no release {name}; it was paid for in another ledger, or in none"
+        )
     if known.digest is None:
         raise LedgerError(
             f"{book.where} was charged for release {name}, but has noted no digest: it was not finished "

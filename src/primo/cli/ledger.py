@@ -1,4 +1,4 @@
-"""`primo ledger`: what has been spent on whom, by whom, for what."""
+"""`primo ledger`: make, read, export and change the record of what was spent on a data set."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _key = click.option(
 _head = click.option(
     "--head",
     metavar="HASH",
-    help="Head noted earlier, which the history must still contain: nothing was cut off since.",
+    help="Head noted earlier; refuse a history that does not contain it any more.",
 )
 _limit = (
     click.option("--epsilon", type=float, required=True, help="Limit: epsilon."),
@@ -30,7 +30,7 @@ _limit = (
 
 @click.group()
 def ledger() -> None:
-    """Keep the books: a limit per data set, every charge, nothing deleted.
+    """Manage a ledger: a limit for each data set and every charge; nothing is deleted.
 
     LEDGER is a file, or postgresql://user@host/database for a team.
     """
@@ -53,7 +53,8 @@ def ledger() -> None:
     "--identity-by-values",
     "by_values",
     is_flag=True,
-    help="Know people by their feature values, for data without ids; other columns, other people.",
+    help="Identify people by their feature values, for data without ids; with other columns the same "
+    "people are not recognised.",
 )
 @_key
 @json_option
@@ -81,7 +82,7 @@ def init(
     say(f"Made {made.where}: at most epsilon {epsilon:g}, delta {delta:g} per data set.")
     say(str(made.naming))
     say(
-        "Its key tells whose data a charge is about. Keep it secret, keep a copy, never publish it."
+        "Whoever has its key can test who is in the data. Keep it secret, keep a copy, never publish it."
     )
 
 
@@ -120,8 +121,8 @@ def show(where: str, head: str | None, json_: bool) -> None:
         )
     )
     say(
-        "Spent and left are for everything composed, at the delta of the limit; they do not add up "
-        "like money. An epsilon that was asked for at a smaller delta counts as less here."
+        "Spent and left are for all releases composed, at the delta of the limit; epsilons are not "
+        "simply added up. An epsilon that was asked for at a smaller delta counts as less here."
     )
 
 
@@ -178,7 +179,7 @@ def export(where: str, out: Path, json_: bool) -> None:
 @click.option("--head", metavar="HASH", help="Head that the exported history must have.")
 @json_option
 def verify(file: Path, head: str | None, json_: bool) -> None:
-    """Check an exported history (.jsonl) without the ledger: no entry was changed or left out."""
+    """Check without the ledger that no entry of an exported history (.jsonl) was changed or removed."""
     from primo.ledger import verify_export
 
     found = verify_export(file)
@@ -200,7 +201,9 @@ def verify(file: Path, head: str | None, json_: bool) -> None:
 @_limit[0]
 @_limit[1]
 @click.option("--purpose", required=True, help="Who decided it, and why; kept in the history.")
-@click.option("--dataset", help="Only for this data set; else the ledger's limit.")
+@click.option(
+    "--dataset", help="Data set whose limit is changed; the limit of the ledger if not given."
+)
 @_key
 @json_option
 def limit(
@@ -229,11 +232,12 @@ def limit(
 @_where
 @click.option("--epsilon", type=float, help="Cost: epsilon, with --delta.")
 @click.option("--delta", type=float, help="Cost: delta.")
-@click.option("--mu", type=float, help="Cost: mu of Gaussian DP, instead.")
+@click.option("--mu", type=float, help="Cost: mu of Gaussian DP, instead of --epsilon and --delta.")
 @click.option(
     "--release",
     type=click.Path(path_type=Path),
-    help="A release of primo's that was made without this ledger, instead; it can then be extended.",
+    help="Instead of a cost: a release of primo that was made without this ledger; it can then be "
+    "extended.",
 )
 @click.option("--purpose", required=True, help="What was released; kept in the history.")
 @click.option("--dataset", help="Data set it was spent on; all of them if not given.")
@@ -274,7 +278,7 @@ def note(
 @ledger.command(epilog="Example:  primo ledger grant postgresql://... --role auditor --read-only")
 @_where
 @click.option("--role", required=True, help="Role of the PostgreSQL server.")
-@click.option("--read-only", is_flag=True, help="May look, not charge.")
+@click.option("--read-only", is_flag=True, help="The role may read, but not charge.")
 @json_option
 def grant(where: str, role: str, read_only: bool, json_: bool) -> None:
     """Let a PostgreSQL role read the ledger, or charge it."""

@@ -13,6 +13,7 @@ import tomli_w
 from click.core import ParameterSource
 
 from primo.errors import InputError
+from primo.privacy.norm_search import DEFAULT_SHARE
 from primo.privacy.protection import PROTECTION_SPELLINGS, Protection
 
 __all__ = [
@@ -51,7 +52,7 @@ class SpelledChoice(click.Choice):  # type: ignore[type-arg, unused-ignore]
         return super().convert(word, param, ctx)
 
 
-#: What is secret; "full", "feature" and "label" are understood, too.
+#: What is secret; "full", "feature" and "label" are accepted, too.
 PROTECTIONS = SpelledChoice([str(kind) for kind in Protection], PROTECTION_SPELLINGS)
 
 
@@ -65,7 +66,7 @@ def _together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 
 
 def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> Path | None:
-    """Let a TOML file stand for options; the command line wins."""
+    """Take options from a TOML file; options on the command line override it."""
     if path is None:
         return None
     try:
@@ -111,7 +112,7 @@ def checked(command: click.Command, settings: dict[str, Any], where: str) -> dic
 
 
 def _check_kind(parameter: click.Parameter, value: Any, where: str) -> None:
-    """Refuse values of which the command line knows no spelling."""
+    """Refuse a value of another type than the option has."""
     numeric = isinstance(parameter.type, click.types.FloatParamType | click.types.IntParamType)
     kinds = (int, float) if numeric else bool if getattr(parameter, "is_flag", False) else str
     many = parameter.multiple if isinstance(parameter, click.Option) else False
@@ -121,8 +122,8 @@ def _check_kind(parameter: click.Parameter, value: Any, where: str) -> None:
         raise InputError(f"{where} must be {wanted}" + (", or a list of such" if many else ""))
 
 
-#: Options about this call, the machine or the ledger rather than about the release: not kept with it.
-_NOT_KEPT = {
+#: Options about this call, the machine or the ledger rather than about the release: not stored with it.
+_NOT_STORED = {
     *("config", "out", "resume", "dry_run", "json_"),
     *("ledger", "ledger_key", "user", "purpose", "dataset"),
     *("threads", "workers", "scheduler"),
@@ -137,7 +138,7 @@ def used_config(ctx: click.Context) -> str:
         name = parameter.name or ""
         value = ctx.params.get(name)
         chosen = ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
-        if chosen and value is not None and name not in _NOT_KEPT:
+        if chosen and value is not None and name not in _NOT_STORED:
             given[parameter.opts[0].lstrip("-")] = _toml(value)
     return tomli_w.dumps(given)
 
@@ -153,7 +154,7 @@ config_option = click.option(
     type=_FILE,
     is_eager=True,
     callback=_read_config,
-    help="TOML file with any of these options (without the dashes); the command line wins.",
+    help="TOML file with any of these options (without the dashes); the command line overrides it.",
 )
 
 json_option = click.option("--json", "json_", is_flag=True, help="Print JSON, for machines.")
@@ -168,7 +169,9 @@ data_options = _together(
     click.option(
         "--haplotypes", is_flag=True, help="One row per haplotype (two per person) of a phased VCF."
     ),
-    click.option("--dosages", is_flag=True, help="Dosages instead of hard calls, of a --pfile."),
+    click.option(
+        "--dosages", is_flag=True, help="Read dosages instead of hard calls from a --pfile."
+    ),
     click.option(
         "--pheno",
         type=_FILE,
@@ -176,7 +179,10 @@ data_options = _together(
         help="Outcomes in the PLINK convention (FID IID ...); repeat for several files.",
     ),
     click.option(
-        "--covar", type=_FILE, multiple=True, help="Further features (age, sex, ...), likewise."
+        "--covar",
+        type=_FILE,
+        multiple=True,
+        help="Further features (age, sex, ...), in files of the same form; may be repeated.",
     ),
     click.option("--keep", type=_FILE, help="List of people to keep."),
     click.option("--remove", type=_FILE, help="List of people to leave out."),
@@ -187,7 +193,9 @@ data_options = _together(
         type=_FILE,
         help="Public allele frequencies (.afreq, .frq or TSV): centre and scale the genotypes.",
     ),
-    click.option("--maf", type=float, help="Least minor allele frequency, by --frequencies."),
+    click.option(
+        "--maf", type=float, help="Smallest minor allele frequency to use, by --frequencies."
+    ),
     click.option(
         "--multiallelic",
         type=click.Choice(["refuse", "skip"]),
@@ -218,7 +226,9 @@ data_options = _together(
         "repeated.",
     ),
     click.option(
-        "--same-order", is_flag=True, help="Two tables without ids have the same rows in order."
+        "--same-order",
+        is_flag=True,
+        help="State that two tables without ids have the same rows in the same order.",
     ),
 )
 
@@ -259,7 +269,7 @@ estimator_option = click.option(
     type=click.Choice(["auto", "ridge", "filter", "one-sided", "two-sided"]),
     default="auto",
     show_default=True,
-    help="How coefficients are made from the release; costs nothing.",
+    help="How coefficients are computed from the release; costs no privacy.",
 )
 
 person_option = click.option(
@@ -276,9 +286,23 @@ release_options = _together(
         type=PROTECTIONS,
         default="both",
         show_default=True,
-        help="What is secret about a person.",
+        help="What is secret about a person (full, feature and label are accepted, too).",
     ),
     click.option("--bounds", type=_FILE, help="TOML file with public bounds (docs/data.md)."),
+    click.option(
+        "--norms",
+        type=click.Choice(["stated", "auto"]),
+        default="stated",
+        show_default=True,
+        help="auto: find row norms privately, for a small part of the budget, where none is stated.",
+    ),
+    click.option(
+        "--norm-share",
+        type=float,
+        default=DEFAULT_SHARE,
+        show_default=True,
+        help="Share of the budget (of mu squared) that finds norms.",
+    ),
     missing_option,
     person_option,
     click.option(
@@ -296,10 +320,10 @@ release_options = _together(
         type=click.Choice(["auto", "full", "diagonal"]),
         default="auto",
         show_default=True,
-        help="How much of the outcomes' second moments is released along, at no cost.",
+        help="Which second moments of the outcomes are released as well, at no cost.",
     ),
     click.option(
-        "--covariance-rows", type=int, help="Sub-sample the covariance from so many rows."
+        "--covariance-rows", type=int, help="Compute the covariance from a sample of so many rows."
     ),
     click.option("--public-covariance", type=_FILE, help=".npy: covariance of a public panel."),
     click.option("--public-mean", type=_FILE, help=".npy: means of the same panel."),
@@ -308,7 +332,7 @@ release_options = _together(
         type=click.Choice(["exact", "paper", "paper-alg3"]),
         default="exact",
         show_default=True,
-        help="paper: noise as printed, to reproduce its figures.",
+        help="paper: noise scales as the paper prints them, to reproduce its figures.",
     ),
 )
 
@@ -317,7 +341,9 @@ ledger_options = _together(
     click.option("--ledger-key", type=_FILE, help="Key of the ledger, if not beside it."),
     click.option("--purpose", default="", help="What the release is for; kept in the ledger."),
     click.option("--dataset", help="Name of the data set in the ledger, when it is new there."),
-    click.option("--user", envvar="PRIMO_USER", help="Who spends; default: the login name."),
+    click.option(
+        "--user", envvar="PRIMO_USER", help="User name for the ledger; default: the login name."
+    ),
 )
 
 engine_options = _together(

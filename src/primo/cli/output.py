@@ -45,7 +45,7 @@ def _plain(value: Any) -> Any:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lay out a table in plain text; numbers to the right."""
+    """Lay out a table in plain text; columns of numbers are aligned to the right."""
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(line[i]) for line in [list(header), *cells]) for i in range(len(header))]
     right = [

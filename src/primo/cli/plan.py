@@ -40,7 +40,7 @@ __all__ = ["plan"]
 @forecast_options
 @click.option("--intercept/--no-intercept", default=True, help="Fit an intercept.")
 @click.option(
-    "--target-r2", type=float, help="Ask instead which epsilon reaches this R² (omit --epsilon)."
+    "--target-r2", type=float, help="Find the epsilon that reaches this R² (instead of --epsilon)."
 )
 @json_option
 def plan(
@@ -91,7 +91,7 @@ def plan(
 
 
 def _bounds(given: tuple[float, float] | None, norm: float | None) -> Bounds | None:
-    """Return the bounds of a block, None if nothing is said of it."""
+    """Return the bounds of a block; None if no option gives any."""
     if given is None:
         return None if norm is None else Bounds(norm=norm)
     return Bounds(lower=given[0], upper=given[1], norm=norm)

@@ -1,4 +1,4 @@
-"""`primo predict`: predictions of a release for rows at hand."""
+"""`primo predict`: predictions of a release for the rows of a file."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ from primo.workflow.resume import Staging, partial_of
 
 __all__ = ["Request", "check_naming", "planned", "preview", "resumed_options", "run"]
 
-_FEW = 30  # rows, below which a note is due
+_FEW = 30  # with fewer rows a note is printed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,7 +50,7 @@ class Request:
     options: Mapping[str, Any]
     opened: Opened
     prepared: Prepared
-    config: str  # TOML, kept with the release
+    config: str  # TOML, stored with the release
 
     @property
     def out(self) -> Path:
@@ -83,9 +83,10 @@ class Request:
 
 
 def check_naming(options: Mapping[str, Any]) -> None:
-    """Refuse what names people otherwise than the ledger does, before anything is opened.
+    """Refuse rows that name people by another column than the ledger, before a file is opened.
 
-    A column that is joined by answers whether a value is in it: it has to be the one that names people.
+    A join tells whether a value is in the column that it uses. So only the column that names people
+    may be used.
     """
     if options["ledger"] is None:
         return
@@ -97,10 +98,10 @@ def check_naming(options: Mapping[str, Any]) -> None:
 def planned(request: Request, plan: Callable[[Source], Prepared]) -> Request:
     """Return the request with its people matched, if it is to be run.
 
-    Whoever is refused after the match learns for nothing that there was one. So everything that can
-    be refused from public numbers is refused first: `request` was planned as a dry run is, its output
-    and its engine are checked, and the ledger is asked whether such a release fits any of its limits.
-    What is refused afterwards is refused in the words of `too_few`.
+    A refusal after the match tells something about the match, and nothing was charged for it. So
+    everything that can be refused from public numbers is refused first: `request` was planned as for a
+    dry run, its output and its engine are checked, and the ledger is asked whether such a release fits
+    any of its limits. Every later refusal has the one message of `too_few`.
     """
     source = request.opened.source
     if request.options["dry_run"] or not isinstance(source, Unmatched):
@@ -114,7 +115,7 @@ def planned(request: Request, plan: Callable[[Source], Prepared]) -> Request:
     joined = source.join()
     try:
         with warnings.catch_warnings():
-            # Said already, of the most rows that there can be; with fewer it holds as well.
+            # The warning was given for the upper bound on the rows; it holds with fewer as well.
             warnings.simplefilter("ignore", WeakGuaranteeWarning)
             prepared = plan(joined)
     except PrimoError:
@@ -125,14 +126,14 @@ def planned(request: Request, plan: Callable[[Source], Prepared]) -> Request:
 def preview(request: Request) -> None:
     """Print the plan, the predicted accuracy and the cost; charge nothing, read no private column.
 
-    Where files are to be joined, nobody looks who is in all of them: the number of rows is an upper
-    bound, that of the smallest file.
+    Where files are to be joined, ids are not compared: the number of rows is an upper bound, that of
+    the smallest file.
     """
     exact = not isinstance(request.opened.source, Unmatched)
     plan = request.prepared.plan
     expected = _forecast(request)
     account = request.account()
-    before, after = (None, None) if account is None else _books(account, plan)
+    alone, outlook = (None, None) if account is None else _ledger_outlook(account, plan)
     if request.options["json_"]:
         show_json(
             {
@@ -158,7 +159,7 @@ def preview(request: Request) -> None:
                 if expected is None
                 else [asdict(better) for better in expected.better],
                 "missing": plan.missing,
-                "ledger_epsilon_if_new": before,
+                "ledger_epsilon_if_new": alone,
                 "config": request.config,
             }
         )
@@ -181,9 +182,9 @@ def preview(request: Request) -> None:
     if expected is not None:
         _show_forecast(expected)
     if account is not None:
-        click.echo(f"Ledger {account.ledger.where}: {after}")
+        click.echo(f"Ledger {account.ledger.where}: {outlook}")
     if not exact:
-        say("How many people are in all files shows when the release is paid for.")
+        say("The number of people who are in all files is shown once the release is paid for.")
     say("Dry run: no private column was opened and nothing was charged.")
 
 
@@ -195,7 +196,7 @@ def run(request: Request) -> None:
     else:
         _show_counts(request)
         if account is None:
-            say("Note: no --ledger, so nothing keeps count of what is spent on these people.")
+            say("Note: no --ledger was given, so what is spent on these people is not recorded.")
         staging = begin(out, request.prepared, config=request.config, account=account)
     try:
         bundle = publish(
@@ -214,10 +215,12 @@ def run(request: Request) -> None:
             again = f"primo {command} --resume"
             lines = [
                 "Nothing was published. Finish the same release, at no further charge:",
-                f"  mend the file and `{again} --out {out}`",
+                f"  repair the file and run `{again} --out {out}`",
             ]
-            if "missing" in request.options:  # an extension treats them as the earlier release
-                lines += [f"  or, for missing values, `{again} --missing centre --out {out}`"]
+            if "missing" in request.options:  # an extension treats them as the earlier release did
+                lines += [
+                    f"  or, if values are missing, run `{again} --missing centre --out {out}`"
+                ]
             say("\n".join(lines))
         else:
             say("Nothing was published and nothing was charged.")
@@ -226,18 +229,21 @@ def run(request: Request) -> None:
 
 
 def resumed_options(ctx: click.Context, options: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return options and configuration of the interrupted run; only where and how may be given anew."""
+    """Return options and configuration of the interrupted run.
+
+    Only options that do not change the release may be given again.
+    """
     if options["out"] is None:
         raise InputError("--resume needs --out: the release that was interrupted")
     with Staging.resume(options["out"]) as staging:
-        kept = _read_kept(staging.config)
+        stored = _read_stored(staging.config)
         payer = staging.charge
-    settings = checked(ctx.command, kept, "the interrupted run")
-    anew = {"out", "resume", "json_", "ledger", "ledger_key", "user", "threads", "workers"}
-    anew |= {"scheduler", "missing", "signal_r2", "outcome_sd", "feature_sd"}
+    settings = checked(ctx.command, stored, "the interrupted run")
+    changeable = {"out", "resume", "json_", "ledger", "ledger_key", "user", "threads", "workers"}
+    changeable |= {"scheduler", "missing", "signal_r2", "outcome_sd", "feature_sd"}
     for name in options:
         given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if given and name not in anew:
+        if given and name not in changeable:
             raise InputError(
                 f"--{name.replace('_', '-')} cannot be changed when a run is resumed: the release was "
                 "planned and paid for with the options of its first run"
@@ -250,11 +256,11 @@ def resumed_options(ctx: click.Context, options: dict[str, Any]) -> tuple[dict[s
     for name in ("ledger", "purpose", "dataset", "user"):
         options[name] = options[name] or payer.get(name)
     if ctx.get_parameter_source("missing") is ParameterSource.COMMANDLINE:
-        kept["missing"] = options["missing"]
-    return options, tomli_w.dumps(kept)
+        stored["missing"] = options["missing"]
+    return options, tomli_w.dumps(stored)
 
 
-def _read_kept(config: str) -> dict[str, Any]:
+def _read_stored(config: str) -> dict[str, Any]:
     try:
         return tomllib.loads(config)
     except (ValueError, RecursionError):
@@ -304,7 +310,7 @@ def _show_counts(request: Request) -> None:
 def _note_few(plan: Plan) -> None:
     if plan.n < _FEW:
         rows = counted(plan.n, "row")
-        say(f"Note: only {rows}: the noise that hides one of so few hides the signal, too.")
+        say(f"Note: with only {rows}, noise that protects one person also hides the signal.")
 
 
 def _missing(request: Request) -> str:
@@ -320,13 +326,17 @@ def _missing(request: Request) -> str:
             middle = f"the middle of 0 to {variants.copies}"
             text += f", genotypes as {'their public mean' if by_panel else middle}"
         other = "--missing error refuses them"
-    # An extension treats them as the release that it extends.
-    return f"{text} ({other})." if "missing" in request.options else f"{text}, as before."
+    # An extension treats them as the release did that it extends.
+    return (
+        f"{text} ({other})."
+        if "missing" in request.options
+        else f"{text}, as in the earlier release."
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Forecast:
-    """The predicted accuracy of the run at hand, what it assumes, and what would be better."""
+    """The predicted accuracy of this run, what it assumes, and which public knowledge would raise it."""
 
     chosen: Prediction
     law: Law
@@ -335,7 +345,7 @@ class _Forecast:
 
 
 def _forecast(request: Request) -> _Forecast | None:
-    """Forecast the accuracy, where the forecast covers the plan."""
+    """Forecast the accuracy; None for plans that the forecast does not cover."""
     plan, options = request.prepared.plan, request.options
     signal = with_deviations(
         Signal(r2=options["signal_r2"]),
@@ -356,7 +366,7 @@ def _forecast(request: Request) -> _Forecast | None:
 
 
 def _show_forecast(expected: _Forecast) -> None:
-    """Print the prediction, what it rests on, and what better bounds would bring."""
+    """Print the prediction, what it assumes, and what better bounds would bring."""
     chosen = expected.chosen
     click.echo(
         f"Predicted R² on new rows: {chosen.r2:.3f} (without privacy {chosen.no_privacy_r2:.3f})."
@@ -374,13 +384,13 @@ def _show_forecast(expected: _Forecast) -> None:
             click.echo(f"  - {better}")
 
 
-def _books(account: Account, plan: Plan) -> tuple[float, str]:
-    """Say what the ledger would hold if this were a new data set, and of those it knows."""
+def _ledger_outlook(account: Account, plan: Plan) -> tuple[float, str]:
+    """Return the epsilon that this release would spend on a new data set, and a sentence about it."""
     alone = epsilon_spent([plan.cost], account.ledger.limit.delta)
     limit = account.ledger.limit
     text = f"limit epsilon {limit.epsilon:g}, delta {limit.delta:g} per data set; "
     text += f"this release alone spends epsilon {alone:.4g} of it. "
-    text += "What is left of a known data set: primo ledger show " + account.ledger.where
+    text += f"What is left for known data sets: primo ledger show {account.ledger.where}"
     if not math.isfinite(alone) or alone > limit.epsilon:
         text = f"this release does not fit the limit (epsilon {limit.epsilon:g}): " + text
     return alone, text

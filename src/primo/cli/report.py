@@ -18,7 +18,7 @@ __all__ = ["report"]
 @click.option("--title", help="Heading of the page.")
 @json_option
 def report(release: Path, out: Path, title: str | None, json_: bool) -> None:
-    """Write one self-contained HTML page about a release; from released numbers alone."""
+    """Write one self-contained HTML page about a release, from released numbers alone."""
     from primo.released.bundle import read_bundle
     from primo.report import write_report
 

@@ -36,7 +36,7 @@ def score_file(release: Path, out: Path, pgs_catalog: bool, genome_build: str, j
     bundle = read_bundle(release)
     if bundle.variants is None:
         raise InputError(
-            f"{str(release)!r} was not made from genotypes, so its features are no alleles to score; "
+            f"{str(release)!r} was not made from genotypes, so it has no alleles to score; "
             "use `primo predict`"
         )
     coefficients = bundle.coefficients()
