@@ -73,7 +73,7 @@ class RandomBits:
 
     @classmethod
     def seeded(cls, random_state: int) -> Self:
-        """Derive the key from a seed: for tests and experiments, whoever knows it sees through."""
+        """Derive the key from a seed (tests, experiments): anyone who knows it can remove the noise."""
         seed = integer("random_state", random_state)
         key = hashlib.sha256(b"primo.noise/seed/1:%d" % seed).digest()
         return cls(key, kind="reproducible")
