@@ -98,7 +98,7 @@ class StreamedOutcomes:
         return
 
     def part(self, start: int, stop: int) -> Self:
-        """Return the rows `start` to `stop`; their outcomes are drawn anew."""
+        """Return the rows `start` to `stop`; their outcomes are drawn again."""
         return replace(self, features=self.features[start:stop], seed=self.seed + start)
 
     def blocks(self, rows: int) -> Iterator[Block]:

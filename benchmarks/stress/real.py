@@ -1,4 +1,4 @@
-"""Real problems of `../shared/data`: rows to fit and rows to score drawn anew for every draw."""
+"""Real problems of `../shared/data`: every draw picks new rows to fit and new rows to score."""
 
 from __future__ import annotations
 

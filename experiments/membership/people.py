@@ -85,7 +85,7 @@ class Split:
 def human_genotypes(*, simulated: bool = False) -> tuple[Genotypes, str]:
     """Return genotypes (0, 1, 2) of people, and what they are.
 
-    The 2504 people of the 1000 Genomes where they are at hand; otherwise simulated people.
+    The 2504 people of the 1000 Genomes if the data are there; otherwise simulated people.
     """
     if simulated or not SHARED.is_dir():
         drawn = simulate_haplotypes(n=4008, panel=1000, megabases=2.0)

@@ -1,4 +1,4 @@
-"""docs/recovery.svg: what exact statistics give away, and what is left of it against releases."""
+"""docs/recovery.svg: what exact statistics reveal, and how little attacks find out from releases."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def tuned(variant: str, d: int, l: int) -> Hyperparameters:
     variant
         "each" or "joint".
     d, l
-        Of the problem at hand.
+        Of the problem.
     """
     if variant not in VARIANTS:
         raise InputError(f"variant={variant!r} is unknown; choose one of {', '.join(VARIANTS)}")
