@@ -36,6 +36,9 @@ from rich.table import Table
 
 import primo
 from benchmarks.norms_cells import CELLS, Draw
+from benchmarks.norms_stages import signed_grid
+from benchmarks.norms_stages.centres import centring_pays, found_centre, norm_for_means
+from benchmarks.norms_stages.columns import columns_speak, find_columns
 from benchmarks.stress.problem import Problem
 from benchmarks.stress.real import use_folder
 from experiments.figures.features import MissingData
@@ -43,12 +46,10 @@ from primo.errors import WeakGuaranteeWarning
 from primo.planning.make import make_plan
 from primo.planning.plan import Plan
 from primo.planning.settings import Settings
-from primo.privacy import lengths, signed_grid
+from primo.privacy import lengths
 from primo.privacy.bounds import Clip
 from primo.privacy.grid import joint_grid
 from primo.privacy.norm_search import speaks
-from primo.released.centres import centring_pays, found_centre, norm_for_means
-from primo.released.columns_found import columns_speak, find_columns
 from primo.released.estimate.spectrum import symmetric_noise
 from primo.released.norms import LengthHistogram, choose_norms
 from primo.released.release import Release

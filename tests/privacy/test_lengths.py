@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from primo.privacy import lengths, signed_grid
+from benchmarks.norms_stages import signed_grid
+from primo.privacy import lengths
 
 
 def test_edges_are_powers_and_ascend() -> None:

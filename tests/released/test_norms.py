@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from primo.privacy import signed_grid
+from benchmarks.norms_stages import signed_grid
+from benchmarks.norms_stages.centres import centring_pays, found_centre, norm_for_means
+from benchmarks.norms_stages.columns import columns_speak, find_columns
 from primo.privacy.lengths import BINS, bin_of_squared
 from primo.privacy.norm_search import speaks
-from primo.released.centres import centring_pays, found_centre, norm_for_means
-from primo.released.columns_found import columns_speak, find_columns
 from primo.released.length_law import denoised, lit_bins, nearest_shares
 from primo.released.norms import ChosenNorms, LengthHistogram, choose_norms
 

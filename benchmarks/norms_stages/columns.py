@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.privacy import signed_grid
+from benchmarks.norms_stages import signed_grid
 from primo.released.length_law import lit_bins, nearest_shares
 
 __all__ = ["FoundColumns", "columns_speak", "find_columns"]
