@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from primo.errors import Advice, Argument, InputError, Message
 from primo.forecast.assumptions import Signal, as_signal
@@ -24,20 +24,29 @@ _MOST_OUTCOMES = 10_000_000
 _MOST_ROWS = 50_000_000
 
 
+class Assumed(TypedDict, total=False):
+    """What may be said about the release besides its sizes; `primo.compare_plans` has the same words.
+
+    `association` may be "auto": whichever mechanism is predicted to do better.
+    """
+
+    delta: float | None
+    protection: Protection | str
+    association: str
+    estimator: str
+    signal: Signal | None
+    feature_bounds: Any
+    outcome_bounds: Any
+    fit_intercept: bool
+
+
 def epsilon_for(
     target_r2: float,
     *,
     n: int,
     d: int,
     l: int,
-    delta: float | None = None,
-    protection: Protection | str = Protection.BOTH,
-    association: str = "auto",
-    estimator: str = "auto",
-    signal: Signal | None = None,
-    feature_bounds: Any = None,
-    outcome_bounds: Any = None,
-    fit_intercept: bool = True,
+    **assumed: Unpack[Assumed],
 ) -> float:
     """Return the least epsilon, to 1 %, at which R² is predicted to reach the target.
 
@@ -51,17 +60,7 @@ def epsilon_for(
     >>> primo.epsilon_for(0.3, n=1000, d=2, l=2, signal=signal, estimator="filter") < 1
     True
     """
-    target = _Target(
-        target_r2,
-        delta,
-        protection,
-        association,
-        estimator,
-        signal,
-        feature_bounds,
-        outcome_bounds,
-        fit_intercept,
-    )
+    target = _Target(target_r2, **assumed)
     low, high = _EPSILONS
     if (top := target.r2(n=n, d=d, l=l, epsilon=high)) < target_r2:
         raise target.out_of_reach(
@@ -83,14 +82,7 @@ def outcomes_for(
     n: int,
     d: int,
     epsilon: float,
-    delta: float | None = None,
-    protection: Protection | str = Protection.BOTH,
-    association: str = "auto",
-    estimator: str = "auto",
-    signal: Signal | None = None,
-    feature_bounds: Any = None,
-    outcome_bounds: Any = None,
-    fit_intercept: bool = True,
+    **assumed: Unpack[Assumed],
 ) -> int:
     """Return how many outcomes, to 1 %, one release can carry at the target R².
 
@@ -101,17 +93,7 @@ def outcomes_for(
     >>> primo.outcomes_for(0.45, n=300, d=2, epsilon=5, signal=signal, estimator="filter") > 10
     True
     """
-    target = _Target(
-        target_r2,
-        delta,
-        protection,
-        association,
-        estimator,
-        signal,
-        feature_bounds,
-        outcome_bounds,
-        fit_intercept,
-    )
+    target = _Target(target_r2, **assumed)
     if (top := target.r2(n=n, d=d, l=1, epsilon=epsilon)) < target_r2:
         raise target.out_of_reach(
             f"even one outcome is predicted to have {top:.3f}",
@@ -128,14 +110,7 @@ def rows_for(
     d: int,
     l: int,
     epsilon: float,
-    delta: float | None = None,
-    protection: Protection | str = Protection.BOTH,
-    association: str = "auto",
-    estimator: str = "auto",
-    signal: Signal | None = None,
-    feature_bounds: Any = None,
-    outcome_bounds: Any = None,
-    fit_intercept: bool = True,
+    **assumed: Unpack[Assumed],
 ) -> int:
     """Return how many rows, to 1 %, are needed for the target R²; delta follows n if None.
 
@@ -146,17 +121,7 @@ def rows_for(
     >>> primo.rows_for(0.45, d=3, l=4, epsilon=5, signal=signal, estimator="filter") < 10_000
     True
     """
-    target = _Target(
-        target_r2,
-        delta,
-        protection,
-        association,
-        estimator,
-        signal,
-        feature_bounds,
-        outcome_bounds,
-        fit_intercept,
-    )
+    target = _Target(target_r2, **assumed)
     fewest = max(2, as_count("d", d) + 1)  # below this least squares fits noise exactly
     if target.reached(n=fewest, d=d, l=l, epsilon=epsilon):
         return fewest
@@ -176,14 +141,14 @@ class _Target:
     """The R² that is asked for, and what stays fixed while the answer is bisected."""
 
     r2_wanted: float
-    delta: float | None
-    protection: Protection | str
-    association: str
-    estimator: str
-    signal: Signal | None
-    feature_bounds: Any
-    outcome_bounds: Any
-    fit_intercept: bool
+    delta: float | None = None
+    protection: Protection | str = Protection.BOTH
+    association: str = "auto"
+    estimator: str = "auto"
+    signal: Signal | None = None
+    feature_bounds: Any = None
+    outcome_bounds: Any = None
+    fit_intercept: bool = True
 
     def __post_init__(self) -> None:
         wanted, assumed = self.r2_wanted, as_signal(self.signal)
