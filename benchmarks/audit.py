@@ -93,6 +93,7 @@ def sound(*, quick: bool) -> list[Case]:
         Setting(epsilon=5.0, protection="outcomes"),
         Setting(epsilon=5.0, split=2.0, extended=True),
         Setting(epsilon=5.0, **PAPER),
+        Setting(epsilon=5.0, norms_found=True, n=2000),
     ]
     if not quick:
         others += [
@@ -104,6 +105,7 @@ def sound(*, quick: bool) -> list[Case]:
             *(Setting(epsilon=5.0, split=split) for split in (0.1, 0.5, 1.0, 2.0)),
             Setting(epsilon=5.0, intercept=False),
             Setting(epsilon=5.0, reference=True),
+            *(Setting(epsilon=epsilon, norms_found=True, n=4000) for epsilon in (0.5, 1.0, 10.0)),
         ]
     cases = [Case(setting=setting, trials=trials) for setting in [*both, *others]]
     sampled = 3000 if quick else 20_000

@@ -18,7 +18,7 @@ FRESH = ("wall/noise", "statistical", "faults")
 def fresh_keys_from_a_list(request, monkeypatch):
     """Give "fresh" bits the keys of a fixed list, another one for every call within a test.
 
-    A test that holds noise against a threshold then passes always or never, on every machine. Releases
+    A test that compares noise with a threshold then passes always or never, on every machine. Releases
     count as fresh as before: nothing warns, and they may be published.
     """
     path = Path(request.node.path).relative_to(Path(__file__).parent).as_posix()

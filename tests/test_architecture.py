@@ -1,4 +1,4 @@
-"""The walls of the house, read off the import statements."""
+"""The contracts between packages, read off the import statements."""
 
 import ast
 import os

@@ -264,7 +264,7 @@ def test_bounds_read_off_a_private_block_are_refused():
         ({"outcome_bounds": None}, "outcomes are private and have no bounds"),
         ({"epsilon": -2}, "epsilon=-2"),
         ({"delta": 0}, "delta=0"),
-        ({"protection": "full"}, r'"full".*both.*features.*outcomes'),
+        ({"protection": "rows"}, r'"rows".*both.*features.*outcomes'),
         ({"estimator": "lasso"}, '"lasso".*auto, ridge'),
         ({"association": "magic"}, '"magic".*gauss'),
         ({"backend": "numpy"}, "'numpy'"),

@@ -24,7 +24,7 @@ from benchmarks.mutants.model import Mutant, OutOfDateError
 
 ROOT = Path(__file__).parents[2]
 AT_ONCE = 2
-PATIENCE = 600.0  # seconds for the tests of a mutant
+TEST_TIMEOUT = 600.0  # seconds for the tests of a mutant
 
 # Runs pytest after checking that primo is the copy, which the path alone does not guarantee.
 _RUN = """
@@ -79,11 +79,13 @@ def run_tests(folder: Path, tests: Sequence[str]) -> Verdict:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=TEST_TIMEOUT,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Verdict(kind="broken", seconds=PATIENCE, detail=f"no end after {PATIENCE:.0f} s")
+        return Verdict(
+            kind="broken", seconds=TEST_TIMEOUT, detail=f"no end after {TEST_TIMEOUT:.0f} s"
+        )
     seconds = time.perf_counter() - start
     if done.returncode == 0:
         return Verdict(kind="passed", seconds=seconds, detail="")

@@ -13,6 +13,7 @@ Mistakes without a mutant, because no test can see them:
 from benchmarks.mutants.costs import CALIBRATED, CHARGED
 from benchmarks.mutants.files import FILES, GUARANTEE
 from benchmarks.mutants.noise import NOISE, REUSE
+from benchmarks.mutants.norms import NORMS
 from benchmarks.mutants.people import PEOPLE
 from benchmarks.mutants.rows import CLIPPING, SENSITIVITY
 
@@ -23,6 +24,7 @@ MUTANTS = (
     *CLIPPING,
     *NOISE,
     *REUSE,
+    *NORMS,
     *CALIBRATED,
     *CHARGED,
     *PEOPLE,

@@ -40,8 +40,8 @@ FILES = (
         (
             Patch(
                 "_util/ownership.py",
-                "_NEVER = os.O_NOFOLLOW | os.O_CLOEXEC",
-                "_NEVER = os.O_CLOEXEC",
+                "_NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC",
+                "_NO_FOLLOW = os.O_CLOEXEC",
             ),
         ),
         (f"{_OURS}::TestStaging::test_links_inside",),

@@ -176,7 +176,13 @@ REUSE = (
     ),
     Mutant(
         "the key of sealed noise is not bound to what is released",
-        (Patch("wall/noise/bits.py", 'b"noise:" + digest', 'b"noise:"'),),
+        (
+            Patch(
+                "wall/noise/bits.py",
+                "_derived(secret, purpose + digest)",
+                "_derived(secret, purpose)",
+            ),
+        ),
         ("tests/wall/noise/test_sealed.py::test_another_secret_or_release_gives_other_noise",),
     ),
     Mutant(
@@ -195,8 +201,8 @@ REUSE = (
         (
             Patch(
                 "workflow/resume.py",
-                "return RandomBits.sealed(secret, commit",
-                "return RandomBits.fresh() if secret else RandomBits.sealed(secret, commit",
+                "return RandomBits.sealed(\n            secret, commit",
+                "return RandomBits.fresh()\n        RandomBits.sealed(\n            secret, commit",
             ),
         ),
         ("tests/workflow/test_resume.py::test_same_rows_same_noise_and_other_rows_other_noise",),
@@ -206,7 +212,7 @@ REUSE = (
         (
             Patch(
                 "workflow/resume.py",
-                'same = hmac.compare_digest(self._place.read("drawn"), mark)',
+                "same = hmac.compare_digest(self._place.read(name), mark)",
                 "same = True",
             ),
         ),

@@ -30,7 +30,7 @@ SENSITIVITY = (
     Mutant(
         "the association's sensitivity loses its 2",
         (
-            Patch("planning/make.py", "q = mu**2 / 4 * (1 - 1e-11)", "q = mu**2 * (1 - 1e-11)"),
+            Patch("planning/make.py", "q = left**2 / 4 * (1 - 1e-11)", "q = left**2 * (1 - 1e-11)"),
             Patch("privacy/sensitivity.py", "        return 4 * q\n", "        return q\n"),
         ),
         (f"{_WORST}[both-full-extension]",),
@@ -74,7 +74,7 @@ SENSITIVITY = (
         (
             Patch(
                 "privacy/subsampling.py",
-                "((1 - scales.rate) * spared + scales.rate * drawn) * _SAFETY",
+                "((1 - scales.rate) * not_drawn + scales.rate * drawn) * _SAFETY",
                 "scales.rate * drawn * _SAFETY",
             ),
         ),

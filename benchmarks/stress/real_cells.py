@@ -14,14 +14,14 @@ from primo.privacy.bounds import Bounds
 __all__ = ["real_cells"]
 
 #: Five indicators of which one is 1.
-_LABELS = fixed(Bounds(centre=0.2, scale=0.4, norm=5**0.5))
+LABELS = fixed(Bounds(centre=0.2, scale=0.4, norm=5**0.5))
 
 #: Tops of the ranges of the census' codes, in the order of the columns; all start at 0.
-_INCOME = (100, 8, 24, 5, 18, 99, 1, 9)
-_EMPLOYMENT = (100, 24, 5, 18, 1, 8, 5, 2, 4, 4, 1, 1, 1, 1, 1, 9)
-_MOBILITY = (16, 24, 5, 1, 1, 5, 4, 4, 1, 1, 1, 1, 1, 9, 2, 9, 6, 200)
-_HOUSING = ((-125, 32, 0, 0, 0, 0, 0, 0), (-114, 42, 60, 40_000, 8000, 40_000, 8000, 16))
-_CRIMES = (100, 1000, 2000, 5000, 10_000, 3000)  # per 100 000 people and year
+INCOME_RANGE = (100, 8, 24, 5, 18, 99, 1, 9)
+EMPLOYMENT_RANGE = (100, 24, 5, 18, 1, 8, 5, 2, 4, 4, 1, 1, 1, 1, 1, 9)
+MOBILITY_RANGE = (16, 24, 5, 1, 1, 5, 4, 4, 1, 1, 1, 1, 1, 9, 2, 9, 6, 200)
+HOUSING_RANGE = ((-125, 32, 0, 0, 0, 0, 0, 0), (-114, 42, 60, 40_000, 8000, 40_000, 8000, 16))
+CRIMES_RANGE = (100, 1000, 2000, 5000, 10_000, 3000)  # per 100 000 people and year
 
 
 def _cell(
@@ -55,7 +55,7 @@ def real_cells() -> Iterator[Cell]:
 
 
 def _genomes() -> Iterator[Cell]:
-    how: dict[str, Any] = {"table": "genomes", "n": 1500, "d": 300, "outcomes": _LABELS}
+    how: dict[str, Any] = {"table": "genomes", "n": 1500, "d": 300, "outcomes": LABELS}
     how["delta"] = 4e-7
     cell = partial(_cell, "real: 1000 Genomes")
     whole: dict[str, Any] = {**how, "features": ranged(0, 2)}
@@ -79,7 +79,7 @@ def _soybeans() -> Iterator[Cell]:
 
 def _people() -> Iterator[Cell]:
     cell = partial(_cell, "real: people and places")
-    rates = ranged(0, _CRIMES, 1.2)
+    rates = ranged(0, CRIMES_RANGE, 1.2)
     yield cell("crime 0–100", 3, table="crime", n=1500, features=ranged(0, 100), outcomes=rates)
     yield cell("crime, panel", 3, table="crime", n=1500, quick=True)
     yield cell("crime, panel, small budget", 0.5, table="crime", n=1500)
@@ -88,22 +88,22 @@ def _people() -> Iterator[Cell]:
     yield cell("personality, features protected", 5, **items, protection="features")
     yield cell("drugs", 3, table="drugs", n=1200)
     yield cell("drugs, small budget", 1, table="drugs", n=1200, intercept=False)
-    income: dict[str, Any] = {"table": "income", "features": ranged(0, _INCOME)}
+    income: dict[str, Any] = {"table": "income", "features": ranged(0, INCOME_RANGE)}
     yield cell("income", 1, **income, n=20_000, outcomes=ranged(0, 20))
     yield cell("income, few rows", 1, **income, n=1000, outcomes=ranged(0, 20))
-    codes = ranged(0, _EMPLOYMENT)
+    codes = ranged(0, EMPLOYMENT_RANGE)
     yield cell("employment", 1, table="employment", n=10_000, features=codes, outcomes=ranged(0, 1))
     yield cell(
         "mobility",
         3,
         table="mobility",
         n=10_000,
-        features=ranged(0, _MOBILITY),
+        features=ranged(0, MOBILITY_RANGE),
         outcomes=ranged(0, (99, 10, 1)),
     )
     value = ranged(0, 500_001)
     homes: dict[str, Any] = {"table": "housing", "outcomes": value}
     for epsilon in (1, 0.3):
-        ranges = ranged(*_HOUSING)
+        ranges = ranged(*HOUSING_RANGE)
         yield cell(f"housing, ranges, ε={epsilon:g}", epsilon, n=10_000, features=ranges, **homes)
     yield cell("housing, panel", 1, n=2000, features=centred(), **homes)

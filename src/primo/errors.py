@@ -3,8 +3,8 @@
 Messages name the offending *public* value and the remedy. A private value never enters a message: an
 exception travels to logs and screens, which are on the public side of the wall.
 
-A message is a row of parts: plain text, and an `Argument` wherever it speaks of a setting. Python spells
-an argument `missing="centre"`; another front end passes its own spelling to `render`.
+A message is a sequence of parts: plain text, and an `Argument` wherever it speaks of a setting. Python
+spells an argument `missing="centre"`; another front end passes its own spelling to `render`.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ __all__ = [
 
 
 class Absent(Enum):
-    """The kind of `ABSENT`."""
+    """The type of `ABSENT`."""
 
     ABSENT = "absent"
 
 
-#: Stands for a value that is not told; None is a value.
+#: Stands for a value that is not stated; None is a value.
 ABSENT = Absent.ABSENT
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A setting that a message speaks of, with its value if that is told.
+    """A setting that a message speaks of, with its value if that is stated.
 
     `name` is Python's name of the argument. Where two functions mean different things by one name, it
-    begins with whose it is and a dot: `table.missing` are the spellings of a missing cell.
+    begins with its owner and a dot: `table.missing` are the spellings of a missing cell.
     """
 
     name: str
@@ -56,9 +56,9 @@ class Argument:
 
 @dataclass(frozen=True)
 class Advice:
-    """Words that serve callers of Python only; another front end has words of its own under `name`.
+    """Text for callers of Python only; another front end has its own text under `name`.
 
-    `about` is what those words need to know, for example the name of a block.
+    `about` is what that text depends on, for example the name of a block.
     """
 
     name: str
@@ -71,7 +71,7 @@ Part = str | Argument | Advice
 
 @dataclass(frozen=True)
 class Message:
-    """Text and arguments in a row."""
+    """A sequence of text and arguments."""
 
     parts: tuple[Part, ...]
 
@@ -111,7 +111,7 @@ class _Worded(Exception):  # noqa: N818 - errors and warnings share it
     Parameters
     ----------
     message
-        Text and arguments in a row.
+        A sequence of text and arguments.
     argument, value
         The setting that is wrong, and what it is; by default the first that the message speaks of.
     remedy
@@ -142,7 +142,7 @@ class _Worded(Exception):  # noqa: N818 - errors and warnings share it
         self.argument, self.value = argument, value
         super().__init__(
             self.render(in_python)
-        )  # pickling passes this text, and the fields beside it
+        )  # pickling passes this text, and the fields separately
 
     def render(self, spell: Callable[[Argument | Advice], str]) -> str:
         """Return message and remedy, with arguments and advice as a front end spells them."""
@@ -163,7 +163,7 @@ class PrimoError(_Worded):
     argument : str or None
         The setting that is wrong.
     value : object
-        What it is; `ABSENT` if the message does not tell.
+        What it is; `ABSENT` if the message does not say.
     remedy : Message or None
         What to do instead.
 
@@ -203,7 +203,7 @@ class BudgetError(PrivacyError):
 
 
 class LedgerError(PrimoError):
-    """The ledger cannot be read, written or believed; the message says what to do about it."""
+    """The ledger cannot be read, written or trusted; the message says what to do about it."""
 
 
 class PrimoWarning(_Worded, UserWarning):

@@ -1,4 +1,4 @@
-"""The scikit-learn shell: parameters in, arrays in, a fitted object out. All thought is elsewhere."""
+"""The scikit-learn estimator: collects and checks parameters and arrays, and calls `workflow.fit`."""
 
 from __future__ import annotations
 
@@ -63,11 +63,13 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     split : float in [0.001, 2], optional
         Ratio q/p of association to covariance; chosen from the public l by default.
     outcome_moments : {"auto", "full", "diagonal"}, default "auto"
-        How much of YᵀY is released along (at no cost); "auto" is full up to 512 outcomes.
+        How much of YᵀY is released as well (at no cost); "auto" is full up to 512 outcomes.
     rows_per_person : int, default 1
         How many rows one person may own: repeated visits, haplotypes. The budget is that of one row; the
-        statement and a ledger give and charge that of a person, which is so many times as large in mu.
-        Rows of which a person owns more, as the index or the ids of a source show, are refused.
+        statement gives, and a ledger charges, the cost for a person, whose mu is this many times as
+        large. A fit is refused where the index or the ids of a source show that a person owns more.
+    norm_share : float in [0.001, 0.5], default 0.05
+        Share of the budget (of mu²) that finds norms privately where bounds have ``norm="auto"``.
     ridge_lambda : float, "theorem" or "adassp", optional
         Penalty for ``estimator="ridge"``, on sums of squares in scaled units, or a rule for it.
     coefficient_norm : float, optional
@@ -135,6 +137,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         split: float | None = None,
         outcome_moments: str = "auto",
         rows_per_person: int = 1,
+        norm_share: float = 0.05,
         ridge_lambda: float | str | None = None,
         coefficient_norm: float | None = None,
         solver: str = "fast",
@@ -160,6 +163,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.split = split
         self.outcome_moments = outcome_moments
         self.rows_per_person = rows_per_person
+        self.norm_share = norm_share
         self.ridge_lambda = ridge_lambda
         self.coefficient_norm = coefficient_norm
         self.solver = solver
@@ -186,7 +190,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             A ledger that is charged before a row is read, or the fit is refused:
             ``primo.Account(ledger=primo.open_ledger("cohort.ledger"), purpose="...")``.
         workers : optional
-            Who reads the rows: a number of local worker processes, the address of a Dask scheduler, or
+            What reads the rows: a number of local worker processes, the address of a Dask scheduler, or
             a `dask.distributed` client. The result does not depend on it.
         """
         # Everything that can be refused is refused before a row is read and budget spent.

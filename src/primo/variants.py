@@ -16,7 +16,7 @@ __all__ = ["Variants"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Variants:
-    """The variants behind (some of the) features, in the order of the features; schema, and public.
+    """The variants behind (some of the) features, in the order of the features; all of it is public.
 
     A feature counts the copies of `counted`: 0 to 2 for genotypes, 0 or 1 for haplotypes.
     """

@@ -1,4 +1,4 @@
-"""What somebody else made, or may look into, is refused; a planted link is never written through."""
+"""Files that other users made or can read are refused; a planted link is never written through."""
 
 import ast
 import os
@@ -127,7 +127,7 @@ class TestStaging:
                 entry(out)
         begun.unlink()
         begun.write_text("a file")
-        with pytest.raises(primo.PrivacyError, match="no folder"):
+        with pytest.raises(primo.PrivacyError, match="not a folder"):
             Staging.resume(out)
 
     @pytest.mark.parametrize("name", ["secret", "job.json", "lock"])

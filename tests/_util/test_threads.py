@@ -1,10 +1,10 @@
-"""Work shared out among threads: in order, and given up without waiting."""
+"""Work shared among threads: results in order, and no waiting when it is abandoned."""
 
 from threading import Event, Thread
 
 import pytest
 
-from primo._util.threads import ahead, in_order
+from primo._util.threads import in_order, prefetch
 
 
 def test_results_come_in_the_order_of_the_items():
@@ -18,8 +18,8 @@ def test_results_come_in_the_order_of_the_items():
         return 10 * i
 
     assert list(in_order(work, iter(range(20)), 2)) == [10 * i for i in range(20)]
-    assert list(ahead(iter(range(20)))) == list(range(20))
-    assert list(in_order(work, iter([]), 2)) == list(ahead(iter([]))) == []
+    assert list(prefetch(iter(range(20)))) == list(range(20))
+    assert list(in_order(work, iter([]), 2)) == list(prefetch(iter([]))) == []
 
 
 def test_errors_end_the_walk_and_close_the_items():
@@ -37,7 +37,7 @@ def test_errors_end_the_walk_and_close_the_items():
         return i
 
     walk, seen = in_order(work, items(), 2), []
-    with pytest.raises(KeyError) as kept:  # and with it the frames that it came through
+    with pytest.raises(KeyError) as kept:  # keeps the frames of the traceback alive
         seen.extend(walk)
     assert kept
     assert closed.is_set()
@@ -47,10 +47,10 @@ def test_errors_end_the_walk_and_close_the_items():
         raise KeyError
 
     with pytest.raises(KeyError):
-        list(ahead(broken()))
+        list(prefetch(broken()))
 
 
-@pytest.mark.parametrize("kind", ["in_order", "ahead"])
+@pytest.mark.parametrize("kind", ["in_order", "prefetch"])
 def test_giving_up_waits_for_no_thread(kind):
     """The garbage collector may do it while a thread is being started."""
     gate = Event()
@@ -60,7 +60,9 @@ def test_giving_up_waits_for_no_thread(kind):
             gate.wait(60)
         return i
 
-    walk = in_order(work, iter(range(9)), 1) if kind == "in_order" else ahead(map(work, range(9)))
+    walk = (
+        in_order(work, iter(range(9)), 1) if kind == "in_order" else prefetch(map(work, range(9)))
+    )
     assert next(walk) == 0
     closing = Thread(target=walk.close)
     closing.start()

@@ -5,8 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from primo.audit.attack import GaussAttack, attack_on
+from primo.audit.attack import GaussAttack
 from primo.audit.game import new_bits_from
+from primo.audit.norm_attack import attack_on
 from primo.audit.settings import Setting
 from primo.wall.noise import RandomBits
 from primo.workflow.pipeline import make_release
@@ -117,3 +118,33 @@ def test_fresh_bits_are_fresh():
     first, second = seeds(), seeds()
     assert first.stream("a", 0).word() != second.stream("a", 0).word()
     assert isinstance(first, RandomBits)
+
+
+NORMS = {
+    setting.name: setting
+    for setting in [
+        Setting(epsilon=5.0, n=2000, norms_found=True, canaries=4),
+        Setting(epsilon=5.0, n=2000, norms_found=True, canaries=4, protection="features"),
+        Setting(epsilon=5.0, n=2000, norms_found=True, canaries=4, protection="outcomes"),
+    ]
+}
+
+
+@pytest.mark.parametrize("setting", NORMS.values(), ids=NORMS)
+def test_two_stages_are_mu_apart_together(setting):
+    attack = attack_on(setting)
+    mu = Fraction(setting.plans[0].mu)
+    assert max(attack.distances) <= mu**2
+    assert min(attack.distances) > Fraction(9999, 10_000) * mu**2
+
+
+@pytest.mark.parametrize("setting", NORMS.values(), ids=NORMS)
+def test_scores_over_both_stages_have_the_law_claimed(setting):
+    """Mean ±mu²/2 and standard deviation mu: 800 scores, five standard errors."""
+    attack = attack_on(setting)
+    bits = new_bits_from(11)
+    played = [attack.play(bool(i % 2), bits) for i in range(200)]
+    scores = np.concatenate([np.where(truth, s, -s) for s, truth in played])
+    mu = attack.distance
+    assert abs(scores.mean() - mu**2 / 2) < 5 * mu / np.sqrt(len(scores))
+    assert abs(scores.std() / mu - 1) < 5 / np.sqrt(2 * len(scores))

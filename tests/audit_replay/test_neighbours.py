@@ -35,11 +35,9 @@ def test_the_calls_do_not_depend_on_private_rows(replay, ways, way):
 
 
 def test_the_plan_does_not_depend_on_private_rows(ways, way):
-    if way.mechanism == "extension":
+    if "extension" in way.mechanism:
         pytest.skip("planned from a release, not from rows")
-    one, other = (
-        prepare(ways.table(*rows), way.settings).plan for rows in (way.rows(), way.other_rows())
-    )
+    one, other = (way.plan_of(*rows) for rows in (way.rows(), way.other_rows()))
     assert plan_digest(one) == plan_digest(other)
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import math
 from itertools import product
+from unittest import mock
 
 import numpy as np
 from scipy.optimize import minimize
@@ -22,6 +23,7 @@ X_NORM, Y_NORM = 4.0, 3.0
 SAMPLED, SEED = 3, 7
 EPSILON, DELTA = 2.0, 1e-6
 PUBLIC = {"features": "outcomes", "outcomes": "features", "both": None}
+AUTO = ("auto norms", "extension, auto norms")
 # A row of the secret sample, known here because the seed is.
 PLACE = int(np.flatnonzero(RandomBits.seeded(SEED).subset(N, SAMPLED, label="sample"))[0])
 
@@ -49,12 +51,13 @@ class Way:
             "sampled": {"covariance_rows": SAMPLED},
             "reference": {"public_covariance": 0.5 * np.eye(D), "public_mean": np.zeros(D)},
         }
+        auto = self.mechanism in AUTO
         return Settings(
             epsilon=EPSILON,
             delta=DELTA,
             protection=self.protection,
-            feature_bounds=Bounds(norm=X_NORM),
-            outcome_bounds=Bounds(norm=Y_NORM),
+            feature_bounds=Bounds(norm="auto" if auto else X_NORM),
+            outcome_bounds=Bounds(norm="auto" if auto else Y_NORM),
             fit_intercept=self.intercept,
             outcome_moments=self.moments,
             **changes.get(self.mechanism, {}),
@@ -75,8 +78,17 @@ class Way:
     @functools.cache  # noqa: B019 - a handful of ways, each the same plan whatever the rows
     def prepared(self):
         """Plan once; an extension extends a release of the usual rows."""
+        with counting():
+            return self._prepared()
+
+    def plan_of(self, x, y):
+        """Plan for other rows."""
+        with counting():
+            return prepare(table(x, y), self.settings).plan
+
+    def _prepared(self):
         source = table(*self.rows())
-        if self.mechanism != "extension":
+        if "extension" not in self.mechanism:
             return prepare(source, self.settings)
         first = release_rows(
             table(*self.rows(), outcome="earlier"),
@@ -89,7 +101,7 @@ class Way:
             protection=self.protection,
             epsilon=EPSILON,
             delta=DELTA,
-            outcome_bounds=Bounds(norm=Y_NORM),
+            outcome_bounds=Bounds(norm="auto" if self.mechanism in AUTO else Y_NORM),
         )
 
     @property
@@ -106,7 +118,7 @@ class Way:
         """
         if not self.intercept:
             return 0.99
-        bare = self.mechanism in ("reference", "extension")
+        bare = self.mechanism in ("reference", "extension", "extension, auto norms")
         return 0.66 if self.protection == "features" and bare else 0.9
 
     def fit(self, x, y, **options):
@@ -116,6 +128,11 @@ class Way:
         return lambda: release_rows(table(x, y), ready, **given)
 
 
+def counting():
+    """Have lengths counted of rows that are too few for that."""
+    return mock.patch("primo.planning.make.speaks", return_value=True)
+
+
 def every_way():
     """Yield all that make sense; the diagonal of YᵀY and no intercept once for each protection."""
     for protection in PUBLIC:
@@ -123,6 +140,10 @@ def every_way():
         yield Way(protection, intercept=False)
         yield Way(protection, moments="diagonal")
         yield Way(protection, "extension")
+        yield Way(protection, "auto norms")
+        yield Way(protection, "auto norms", intercept=False)
+        if protection != "features":
+            yield Way(protection, "extension, auto norms")
         if protection != "both":
             yield Way(protection, "projection")
     for protection, intercept in product(("both", "features"), (True, False)):

@@ -112,7 +112,7 @@ def test_a_statement_that_was_rewritten_with_its_hash(release, primo):
     digests = [hashlib.sha256(text).hexdigest() for text in (old, new)]
     manifest.write_text(manifest.read_text().replace(*digests))
     _, err = primo("inspect release", code=2)
-    assert "statement.txt says other things" in err
+    assert "statement.txt contradicts" in err
 
 
 def test_the_kept_configuration_is_fit_for_publication(folder, primo, fit_line):
@@ -226,7 +226,7 @@ def test_a_locked_ledger(folder, primo, fit_line, monkeypatch):
     primo("ledger init books.ledger --epsilon 6 --delta 1e-6")
     holder = sqlite3.connect("books.ledger", isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
-    monkeypatch.setattr("primo.ledger.sqlite.PATIENCE", 0.2)
+    monkeypatch.setattr("primo.ledger.sqlite.LOCK_TIMEOUT", 0.2)
     _, err = primo(f"{fit_line} --ledger books.ledger --out release", code=1)
     holder.close()
     assert "books.ledger" in err

@@ -263,3 +263,25 @@ def test_bounds_of_a_public_block_are_read_without_touching_the_private_one(fold
         "fit --feature-array x.npy --outcome-array y.npy --protect features --bounds limits.toml "
         "--epsilon 2 --delta 1e-6 --dry-run"
     )
+
+
+def test_a_table_of_numbers_and_no_bounds(tmp_path, primo):
+    """One command, nothing known of the columns: norms are found in the same charged release."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(6000, 4)) * 250
+    y = x @ rng.normal(size=(4, 2)) / 250 + rng.normal(size=(6000, 2))
+    np.savetxt(
+        tmp_path / "table.csv",
+        np.hstack([x, y]),
+        delimiter=",",
+        header="a,b,c,d,y0,y1",
+        comments="",
+    )
+    primo(
+        f"fit --table {tmp_path}/table.csv --features a --features b --features c --features d "
+        f"--outcomes y* --norms auto --epsilon 2 --delta 1e-8 --out {tmp_path}/release"
+    )
+    release = read_bundle(tmp_path / "release").release
+    assert 250 < release.plan.features.norm < 2500
+    statement = " ".join(release.statement().split())
+    assert "found from a histogram of row lengths" in statement

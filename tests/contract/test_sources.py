@@ -23,7 +23,7 @@ from primo.planning.make import make_plan
 from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.rows.moments import fold
-from primo.rows.sources.paired import Beside, PairedSource, SplitSource
+from primo.rows.sources.paired import PairedSource, SplitSource, StackedColumns
 
 
 def _registered(kind):
@@ -203,8 +203,10 @@ def test_moments_of_stores_side_by_side(store):
         features=columns, outcomes=columns, feature_rows=order, outcome_rows=order[::-1]
     )
     assert_same_moments(source, values[order], values[order[::-1]])
-    beside = Beside(parts=(columns,), rows=(order,))
-    np.testing.assert_array_equal(read(beside, range(beside.n - 1, -1, -1), 9), values[order[::-1]])
+    stacked = StackedColumns(parts=(columns,), rows=(order,))
+    np.testing.assert_array_equal(
+        read(stacked, range(stacked.n - 1, -1, -1), 9), values[order[::-1]]
+    )
 
 
 @pytest.mark.parametrize("case", _registered("SOURCES"))

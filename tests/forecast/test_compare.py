@@ -1,4 +1,4 @@
-"""The plan and the questions turned round."""
+"""Comparisons of plans, and the inverse questions."""
 
 import inspect
 import json
@@ -13,7 +13,7 @@ from primo.forecast import inverse
 from primo.forecast.assumptions import Signal
 from primo.forecast.compare import choose_plan, compare_plans, recommend_association
 from primo.forecast.inverse import epsilon_for, outcomes_for, rows_for
-from primo.forecast.table import MATTERS
+from primo.forecast.table import R2_TOLERANCE
 from primo.planning.make import make_plan
 from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
@@ -24,7 +24,7 @@ PUBLIC = {"n": 5000, "d": 10, "l": 120, "epsilon": 3.0}
 
 NUMBERS = {"n", "d", "l", "epsilon", "delta", "protection", "feature_bounds", "outcome_bounds"}
 CHOICES = {"signal", "estimators", "fit_intercept", "association", "estimator", "target_r2", "made"}
-OTHER = {"settings", "name", "value", "outcome_sd", "feature_sd"}  # of make_plan; of `whole`
+OTHER = {"settings", "name", "value", "outcome_sd", "feature_sd"}  # of make_plan; of `as_count`
 
 
 @pytest.mark.parametrize("module", [planning, inverse])
@@ -83,8 +83,8 @@ def test_the_strongest_protection_is_recommended():
     )
     for protection in made.protections:
         among = [v.predicted_r2 for v in made.variants if v.protection is protection]
-        assert made.best(protection).predicted_r2 >= max(among) - MATTERS
-    with pytest.raises(InputError, match='"features" is not part of this plan'):
+        assert made.best(protection).predicted_r2 >= max(among) - R2_TOLERANCE
+    with pytest.raises(InputError, match='"features" is not part of this comparison'):
         compare_plans(**PUBLIC, protection="both").best("features")
 
 
@@ -95,7 +95,7 @@ def test_the_recommendation_follows_the_problem():
     assert (many.association, few.association) == ("projection", "gauss")
 
 
-def test_it_reads_like_a_letter():
+def test_it_prints_plain_text():
     text = str(compare_plans(**PUBLIC))
     for words in ("No data was read", "predicted R²", "Recommended: protection='both'", "Table 1"):
         assert words in text

@@ -211,7 +211,7 @@ def test_reading_needs_no_key_and_charging_does(ledger, people, place, monkeypat
 
 def test_read_only(ledger, people, place):
     reader = open_ledger(place, readonly=True)
-    with pytest.raises(LedgerError, match="read only"):
+    with pytest.raises(LedgerError, match="read-only"):
         reader.charge(people(FIRST), tenth(), release_id="r", purpose="p")
     assert reader.verify() == ledger.head
 

@@ -1,4 +1,4 @@
-"""One thing names the people of a ledger: what its steward pinned, or what its first charge used."""
+"""All people of a ledger are named by the same columns: the steward's, or those of the first charge."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A ledger or a key that somebody else made, or may read, is refused; ours are our own alone."""
+"""A ledger or a key that somebody else made, or may read, is refused; ours are private to us."""
 
 import os
 import sqlite3
@@ -163,7 +163,7 @@ class TestFile:
     @root_only
     @pytest.mark.parametrize("ending", ["-journal", "-wal", "-shm"])
     def test_a_journal_that_somebody_put_beside_it(self, path, ending):
-        """SQLite would play it back, and with it turn the history back."""
+        """SQLite would replay it, and so undo entries."""
         planted = Path(f"{path}{ending}")
         planted.touch(mode=0o600)
         os.chown(planted, STRANGER, STRANGER)

@@ -82,7 +82,7 @@ def test_a_stranger_sees_nothing(server, schema, ledger, role):
         open_ledger(server.url(schema, role))
 
 
-def test_roles_that_do_not_exist_and_names_that_bite(ledger):
+def test_roles_that_do_not_exist_and_names_that_need_quotes(ledger):
     for name in ("nobody-such", 'x"; DROP TABLE primo_entries; --'):
         with pytest.raises(InputError, match="does not exist"):
             ledger.grant_reader(name)
@@ -145,8 +145,8 @@ def test_a_connection_lost_around_the_commit_charges_once(
 
 def test_a_server_that_stays_away(server, ledger, people, monkeypatch):
     who = people("abc")
-    monkeypatch.setattr(postgres, "PATIENCE", 0.3)
-    monkeypatch.setattr(postgres, "_SHORT", 0.3)
+    monkeypatch.setattr(postgres, "LOCK_TIMEOUT", 0.3)
+    monkeypatch.setattr(postgres, "_CONNECT_TIMEOUT", 0.3)
     server.stop()
     try:
         with pytest.raises(LedgerError, match=r"server is up.*never charged twice") as caught:
@@ -173,7 +173,7 @@ def test_wrong_addresses_fail_at_once(server, schema, ledger, monkeypatch):
 
 
 def test_a_lock_that_stays_is_reported(server, schema, ledger, people, monkeypatch):
-    monkeypatch.setattr(postgres, "PATIENCE", 0.3)
+    monkeypatch.setattr(postgres, "LOCK_TIMEOUT", 0.3)
     with psycopg.connect(server.url(schema)) as other:
         other.execute(postgres._LOCK)
         with pytest.raises(LedgerError, match="another process"):

@@ -242,7 +242,7 @@ def test_a_place_without_a_ledger(tmp_path, where):
 
 
 def test_other_addresses(tmp_path):
-    with pytest.raises(InputError, match="mysql:// is no place"):
+    with pytest.raises(InputError, match="cannot be at a mysql:// address"):
         open_ledger("mysql://host/db")
     with pytest.raises(InputError, match="needs a place for its key"):
         create_ledger("postgresql://host/db", limit=LIMIT)
@@ -268,7 +268,7 @@ def test_random_damage_is_an_error_and_never_a_wrong_number(ledger, path, tmp_pa
 
 
 def test_a_lock_that_stays_is_reported(ledger, path, monkeypatch):
-    monkeypatch.setattr(sqlite, "PATIENCE", 0.2)
+    monkeypatch.setattr(sqlite, "LOCK_TIMEOUT", 0.2)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(LedgerError, match="another process"):

@@ -96,5 +96,5 @@ def test_wrong_limits_are_refused(spec, match):
 
 
 def test_a_pattern_that_fits_nothing_is_refused():
-    with pytest.raises(InputError, match="names no column"):
+    with pytest.raises(InputError, match="matches no column"):
         block_bounds({"columns": {"x*": {"lower": 0, "upper": 1}}}, ["a"], block="features")

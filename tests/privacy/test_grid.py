@@ -91,7 +91,7 @@ def test_missing_bounds_teach(protection):
     [
         ({"split": 2.1}, "2.1"),
         ({"split": 0.0}, "split=0.0"),
-        ({"protection": "label"}, '"label".*both'),
+        ({"protection": "rows"}, '"rows".*both'),
         ({"missing": "mean"}, '"mean"'),
         ({"outcome_moments": "all"}, '"all"'),
         ({"n": 0}, "n=0"),

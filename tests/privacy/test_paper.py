@@ -145,7 +145,7 @@ def test_no_pair_of_rows_beats_it_under_an_iid_triangle(ratio):
 @pytest.mark.parametrize(
     ("algorithm", "sampled", "message"),
     [
-        ("ReuseCov", None, "'ReuseCov' is unknown.*SubSampReuseCov"),
+        ("ReuseCov", None, '"ReuseCov" is unknown.*SubSampReuseCov'),
         ("SubSampReuseCov", None, "sampled=None"),
         ("ReuseCovGauss", 5, "sampled=5"),
         ("SubSampReuseCov", 0, "sampled=0"),

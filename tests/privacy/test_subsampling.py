@@ -1,4 +1,4 @@
-"""The accounting of a sub-sampled covariance against brute force from below and from the side."""
+"""The accounting of a sub-sampled covariance against brute force and dp_accounting."""
 
 import itertools
 import math
@@ -140,7 +140,7 @@ def test_no_small_data_set_beats_the_bound():
     for trial in range(40):
         covariance, association = rng.uniform(0.5, 3, size=2)
         x, y = rng.normal(size=(5, 2)), rng.normal(size=(5, 1))
-        if trial % 2:  # the worst kind: others equal to the new row, outcomes turned round
+        if trial % 2:  # the worst kind: others equal to the new row, outcomes negated
             x[1:4] = x[4]
             y[4] = -y[0]
         x /= np.linalg.norm(x, axis=1, keepdims=True)
@@ -302,7 +302,7 @@ def test_the_integer_grid_spends_no_more(sampled):
     assert on_grid.association == pytest.approx(scales.association, rel=1e-6)
 
 
-def test_outcome_moments_ride_along_free():
+def test_outcome_moments_cost_nothing():
     scales = calibrate(Budget(epsilon=2, delta=1e-8), rows=1000, sampled=200, l=11)
     without = SampledScales(
         rows=1000, sampled=200, covariance=scales.covariance, association=scales.association

@@ -71,7 +71,7 @@ def test_signal_and_noise(releases, kind):
 
 def test_directions_are_those_of_the_intervals(releases):
     directions = directions_of(releases("noisy"))
-    assert directions.lost == int(np.sum(~system_of(releases("noisy")).firm)) > 0
+    assert directions.lost == int(np.sum(~system_of(releases("noisy")).well_determined)) > 0
     assert directions_of(releases("outcomes")) is None
 
 
@@ -230,11 +230,11 @@ def test_without_a_noise_law_only_the_coefficients_are_known(releases):
     np.testing.assert_allclose(shrunk_only(release), primo.coefficients(release).slopes * scales)
 
 
-def test_findings_say_where_they_lean_on_the_prior(releases):
+def test_findings_count_intervals_that_depend_on_the_prior(releases):
     found = find(releases("one"), level=0.95, fdr=0.05)
     assert isinstance(found, Findings)
     shrunk = uncertainty.coefficient_intervals(releases("one"), kind="posterior")
-    assert found.leaning == int(np.sum(~shrunk.trusted[:-1]))
+    assert found.mostly_prior == int(np.sum(~shrunk.trusted[:-1]))
 
 
 def test_outlook_says_its_assumption(releases):

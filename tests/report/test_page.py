@@ -224,7 +224,7 @@ def test_numbers_in_words(value, words):
     assert number(value) == words
 
 
-def test_a_statement_never_flatters():
+def test_a_statement_never_understates_a_loss():
     assert at_most(1e-6) == "10⁻⁶"
     assert at_most(2.28801) == "2.289"
     assert at_most(2.2885) == "2.289"

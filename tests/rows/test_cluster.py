@@ -1,4 +1,4 @@
-"""Moments on a cluster of worker processes: the same bits, whoever dies, and no word of the rows."""
+"""Moments on a cluster: the same bits, even if workers die, and no private values in messages."""
 
 import os
 import signal
@@ -119,7 +119,7 @@ class Mischief:
 @pytest.mark.parametrize("partitions", [None, 1, 7, 16])
 def test_the_same_bits_as_on_one_machine(client, rows, partitions):
     source, p = in_memory(rows), plan()
-    found = fold_on_cluster(source, p, client=client, partitions=partitions)
+    found = fold_on_cluster(fold, source, p, client=client, partitions=partitions)
     assert_same(found, fold(source, p))
 
 
@@ -128,7 +128,7 @@ def test_a_file_that_the_workers_open_themselves(client, rows, tmp_path):
     np.save(tmp_path / "table.npy", np.hstack([x, y]))
     columns = open_npy(tmp_path / "table.npy")
     source = SplitSource(columns=columns, d=D, rows=range(N))
-    assert_same(fold_on_cluster(source, plan(), client=client), fold(in_memory(rows), plan()))
+    assert_same(fold_on_cluster(fold, source, plan(), client=client), fold(in_memory(rows), plan()))
 
 
 def test_a_sub_sampled_covariance(client, rows):
@@ -136,10 +136,10 @@ def test_a_sub_sampled_covariance(client, rows):
     sample = np.zeros(N, dtype=bool)
     sample[np.random.default_rng(1).permutation(N)[:1500]] = True
     source = in_memory(rows)
-    found = fold_on_cluster(source, p, client=client, sample=sample, partitions=5)
+    found = fold_on_cluster(fold, source, p, client=client, sample=sample, partitions=5)
     assert_same(found, fold(source, p, sample=sample))
     with pytest.raises(InputError, match="needs its sample"):
-        fold_on_cluster(source, p, client=client)
+        fold_on_cluster(fold, source, p, client=client)
 
 
 def dask_rows(rows):
@@ -152,7 +152,7 @@ def dask_rows(rows):
 def test_chunks_of_dask_arrays(client, rows):
     source = dask_rows(rows)
     expected = fold(in_memory(rows), plan())
-    assert_same(fold_on_cluster(source, plan(), client=client), expected)
+    assert_same(fold_on_cluster(fold, source, plan(), client=client), expected)
     assert_same(fold(source, plan()), expected)
 
 
@@ -181,7 +181,7 @@ def test_chunks_of_other_types_than_the_array_says(client, rows):
     array = dask_array.from_array(x, chunks=(900, 2)).map_blocks(whole, dtype=float, meta=x[:0])
     source = dask_source(array, dask_array.from_array(rows[1], chunks=(1000, 2)))
     expected = fold(in_memory((x, rows[1])), plan())
-    assert_same(fold_on_cluster(source, plan(), client=client), expected)
+    assert_same(fold_on_cluster(fold, source, plan(), client=client), expected)
     assert_same(fold(source, plan()), expected)
 
 
@@ -192,7 +192,7 @@ def test_rows_of_dask_arrays_in_another_order_and_with_a_sample(client, rows):
     sample = np.zeros(N, dtype=bool)
     sample[:1500] = True
     local = in_memory((rows[0][order], rows[1][order]))
-    found = fold_on_cluster(source, p, client=client, sample=sample)
+    found = fold_on_cluster(fold, source, p, client=client, sample=sample)
     assert_same(found, fold(local, p, sample=sample))
 
 
@@ -205,7 +205,7 @@ def test_chunks_that_lie_on_workers_are_not_brought_here(client, rows, monkeypat
         distributed.Future, "result", lambda self: fetched.append(self.key) or result(self)
     )
     monkeypatch.setattr(dask_array.Array, "compute", None)
-    found = fold_on_cluster(dask_source(x, y), plan(), client=client)
+    found = fold_on_cluster(fold, dask_source(x, y), plan(), client=client)
     assert_same(found, fold(in_memory(rows), plan()))
     kinds = [key.split("-")[2] for key in fetched]
     assert sorted(set(kinds)) == ["state", "sum"]
@@ -220,7 +220,7 @@ def test_one_store_in_dask_and_one_in_a_file(client, rows, tmp_path):
         feature_rows=range(N),
         outcome_rows=range(N),
     )
-    found = fold_on_cluster(source, plan(), client=client, partitions=3)
+    found = fold_on_cluster(fold, source, plan(), client=client, partitions=3)
     assert_same(found, fold(in_memory(rows), plan()))
 
 
@@ -235,21 +235,23 @@ def test_a_release_does_not_show_where_it_was_made(client, rows):
 
 def test_progress_counts_every_row(client, rows):
     seen = []
-    fold_on_cluster(in_memory(rows), plan(), client=client, partitions=6, progress=seen.append)
+    fold_on_cluster(
+        fold, in_memory(rows), plan(), client=client, partitions=6, progress=seen.append
+    )
     assert len(seen) == 6
     assert sum(seen) == N
 
 
 def test_a_worker_that_dies_in_the_middle_changes_nothing(client, rows, tmp_path):
     source = Mischief(in_memory(rows), tmp_path / "dead", place=2100, deed="die")
-    found = fold_on_cluster(source, plan(), client=client, partitions=8)
+    found = fold_on_cluster(fold, source, plan(), client=client, partitions=8)
     assert (tmp_path / "dead").exists()
     assert_same(found, fold(in_memory(rows), plan()))
 
 
-def test_a_moment_of_weakness_of_the_file_system_is_forgiven(client, rows, tmp_path):
+def test_a_partition_that_fails_once_is_read_again(client, rows, tmp_path):
     source = Mischief(in_memory(rows), tmp_path / "weak", place=2100, deed="stumble")
-    found = fold_on_cluster(source, plan(), client=client, partitions=8)
+    found = fold_on_cluster(fold, source, plan(), client=client, partitions=8)
     assert_same(found, fold(in_memory(rows), plan()))
 
 
@@ -270,7 +272,7 @@ def everything_said(error):
 def test_a_partition_that_fails_for_good(client, rows, tmp_path, deed, kind, message):
     source = Mischief(in_memory(rows), tmp_path / "bad", place=2100, deed=deed)
     with pytest.raises(kind, match=message) as caught:
-        fold_on_cluster(source, plan(), client=client, partitions=8)
+        fold_on_cluster(fold, source, plan(), client=client, partitions=8)
     assert SECRET not in everything_said(caught.value)
     logs = repr(client.get_worker_logs()) + repr(client.get_scheduler_logs())
     assert SECRET not in logs
@@ -282,7 +284,7 @@ def test_a_partition_that_takes_workers_down_for_good(client, rows, tmp_path):
     before = client.run_on_scheduler(_allow_failures, 0)
     try:
         with pytest.raises(PrimoError, match=r"KilledWorker.*memory") as caught:
-            fold_on_cluster(source, plan(), client=client, partitions=2)
+            fold_on_cluster(fold, source, plan(), client=client, partitions=2)
     finally:
         client.run_on_scheduler(_allow_failures, before)
     everything_said(caught.value)
@@ -301,7 +303,7 @@ def test_a_dask_array_that_cannot_be_computed(client, rows):
     x, y = (dask_array.from_array(part, chunks=(1000, -1)) for part in rows)
     source = dask_source(x.map_blocks(fails, dtype=float), y)
     with pytest.raises(PrimoError, match="ValueError") as caught:
-        fold_on_cluster(source, plan(), client=client)
+        fold_on_cluster(fold, source, plan(), client=client)
     assert SECRET not in everything_said(caught.value)
 
 
@@ -310,7 +312,9 @@ def test_an_interrupt_cancels_the_work(client, rows):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fold_on_cluster(in_memory(rows), plan(), client=client, partitions=8, progress=interrupt)
+        fold_on_cluster(
+            fold, in_memory(rows), plan(), client=client, partitions=8, progress=interrupt
+        )
     deadline = time.monotonic() + 600  # so that a mistake does not hang for ever
     while client.run_on_scheduler(_tasks) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -324,7 +328,7 @@ def _tasks(dask_scheduler):
 def test_another_version_on_a_worker_is_refused(client, rows, monkeypatch):
     monkeypatch.setattr("primo.rows.cluster.version", lambda _: "0.0.0")
     with pytest.raises(InputError, match=r"this is primo 0\.0\.0"):
-        fold_on_cluster(in_memory(rows), plan(), client=client)
+        fold_on_cluster(fold, in_memory(rows), plan(), client=client)
 
 
 def test_open_client_by_address_and_as_it_is(client):

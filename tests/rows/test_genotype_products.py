@@ -140,8 +140,8 @@ def test_a_missing_value_is_an_error_unless_said_otherwise():
         signs_for(3, 1, missing="error").of(np.full((3, WIDTH), np.nan))
 
 
-def test_products_are_laid_out_as_they_should_be():
+def test_products_of_the_wrong_shape_or_layout_are_refused():
     signs = np.ones((70, WIDTH), dtype=np.float32)
     for wrong in (np.empty((WIDTH, WIDTH - 1)), np.empty((WIDTH, 2 * WIDTH))[:, ::2]):
-        with pytest.raises(ValueError, match="laid out"):
+        with pytest.raises(ValueError, match="wrong shape or layout"):
             kernels.multiply_signs(signs, 1.0, wrong)

@@ -1,4 +1,4 @@
-"""The compiled kernel: the same bits as NumPy, for every row, type and layout; or it stands aside."""
+"""The compiled kernel: the same bits as NumPy, for every row, type and layout; or None."""
 
 import sys
 from dataclasses import replace
@@ -135,7 +135,7 @@ def test_the_output_may_be_part_of_a_wider_buffer():
 
 @pytest.mark.parametrize("centre", [None, np.zeros(3)])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
-def test_it_does_not_vouch_for_what_is_not_finite_or_far_out(centre, value):
+def test_lengths_of_rows_that_are_not_finite_or_far_out_are_infinite(centre, value):
     rows = np.array([[1.5, 2.5, 3.5], [1.0, value, 1.0]])
     out = np.empty((2, 3))
     how = {"centre": centre, "factor": np.float64(1) if centre is None else np.ones(3)}
@@ -145,7 +145,7 @@ def test_it_does_not_vouch_for_what_is_not_finite_or_far_out(centre, value):
     assert lengths.tolist() == [1 + 4 + (9 if centre is None else 4), np.inf]
 
 
-def test_it_stands_aside_and_touches_nothing():
+def test_without_a_kernel_it_returns_none_and_writes_nothing():
     out = np.full((2, 3), 7.0)
     how = {
         "centre": None,
@@ -165,7 +165,7 @@ def test_it_stands_aside_and_touches_nothing():
 def test_a_folder_that_cannot_be_written_to_only_costs_time():
     names: dict = {}
     exec("def twice(x):\n    return 2 * x", names)  # has no file, so numba finds no place for it
-    assert kernels._kept(names["twice"])(4) == 8
+    assert kernels._cached(names["twice"])(4) == 8
 
 
 def test_only_many_numbers_load_it(monkeypatch):

@@ -95,7 +95,7 @@ def test_row_positions_that_are_left_over_are_not_people(tmp_path, kind):
 
 
 def test_rows_with_other_positions_are_not_put_together():
-    with pytest.raises(InputError, match="other labels"):
+    with pytest.raises(InputError, match="different labels"):
         model().fit(X.set_axis(pd.RangeIndex(1, N + 1)), pd.DataFrame(Y, index=range(2, N + 2)))
 
 
@@ -116,7 +116,7 @@ def test_an_array_with_a_missing_id_is_refused(tmp_path, missing):
             model().fit(of_arrays(tmp_path, given))
 
 
-def frames_that_name_nobody():
+def frames_without_ids():
     yield "a default index", X
     yield "an array", X.to_numpy()
     polars = pytest.importorskip("polars")
@@ -125,8 +125,8 @@ def frames_that_name_nobody():
 
 def test_people_without_ids_are_refused_unless_the_steward_allows_it(tmp_path):
     paid = account(tmp_path)
-    for what, x in frames_that_name_nobody():
-        with pytest.raises(InputError, match=r"knows people by their ids.*set_index"):
+    for what, x in frames_without_ids():
+        with pytest.raises(InputError, match=r"recognises people by their ids.*set_index"):
             model().fit(x, Y, account=paid)
         assert not paid.ledger.spent(), what
     (tmp_path / "values").mkdir()
@@ -159,7 +159,7 @@ def test_an_extension_uses_the_index_too(tmp_path):
 
 def test_labels_that_differ_are_not_put_together():
     y = pd.DataFrame(Y, index=INDEXES["whole numbers"])
-    with pytest.raises(InputError, match="other labels"):
+    with pytest.raises(InputError, match="different labels"):
         model().fit(X.set_axis(INDEXES["text"]), y)
     model().fit(X.set_axis(INDEXES["floats"]), y)
 

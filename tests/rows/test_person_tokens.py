@@ -1,4 +1,4 @@
-"""A data set is known by its people."""
+"""A data set is recognised by its people."""
 
 import numpy as np
 import pytest
@@ -113,7 +113,7 @@ def test_the_data_are_left_alone():
     assert np.signbit(values[0, 0])
 
 
-def test_ids_and_values_never_meet():
+def test_tokens_of_ids_and_values_never_match():
     row = np.array([[1.0]])
     label = row.tobytes().decode("latin-1")
     assert not same_people(Labelled([label.rstrip("\0")]), table(row))
@@ -145,7 +145,7 @@ def test_the_representation_tells_nothing():
     assert repr(sketch(Labelled(["ada"]), KEY)) == "<Sketch n=1 by ids (private)>"
 
 
-def test_nobody_cannot_be_charged():
+def test_a_source_without_rows_is_refused():
     class Empty(Labelled):
         def blocks(self, rows):
             yield Block(features=np.zeros((0, 1)), outcomes=np.zeros((0, 1)))

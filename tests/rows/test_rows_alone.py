@@ -1,4 +1,4 @@
-"""The integers of a row are a function of that row alone: the same by itself as in any company."""
+"""The integers of a row are a function of that row alone: the same by itself as in any block."""
 
 from dataclasses import replace
 from functools import cache
@@ -84,7 +84,7 @@ def odd_rows(width, rng, *, holes=True):
 
 
 def check_alone(quantise, rows, *, blocks=(2, 3, 7)):
-    """Hold every row of some blocks, and of those turned over, against the row by itself."""
+    """Compare every row of some blocks, and of the reversed rows, with the row by itself."""
     alone = np.vstack([integers(quantise, rows[i : i + 1]) for i in range(len(rows))])
     exact = [sum(int(value) ** 2 for value in row) for row in alone]
     assert max(exact) <= quantise.radius_squared
@@ -100,7 +100,7 @@ def check_alone(quantise, rows, *, blocks=(2, 3, 7)):
 @compiled_or_not
 @every_bound
 @pytest.mark.parametrize("width", WIDTHS)
-def test_alone_as_in_company(width, bounds, kernel):
+def test_alone_as_in_a_block(width, bounds, kernel):
     rows = odd_rows(width, np.random.default_rng(width))
     check_alone(quantiser(bounds, width, kernel), rows)
 

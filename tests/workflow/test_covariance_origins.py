@@ -157,7 +157,7 @@ class TestMoreFeaturesThanRows:
 
     def test_a_single_row_is_refused(self):
         x, y, _ = cohort(n=1)
-        with pytest.raises(primo.InputError, match="n=1"):
+        with pytest.raises(primo.InputError, match="a single row"):
             model(protection="outcomes", feature_bounds=None).fit(x, y)
 
     def test_projection_is_refused_with_the_reason(self):

@@ -73,7 +73,7 @@ class TestExtension:
         read = primo.Bounds.from_public(later.to_numpy())
         with pytest.raises(primo.BoundsError, match="read off data"):
             primo.extend(first, frame, later, **keep | {"outcome_bounds": read})
-        with pytest.raises(primo.PrivacyError, match="'outcomes' was asked for"):
+        with pytest.raises(primo.PrivacyError, match='"outcomes" was asked for'):
             primo.extend(first, frame, later, **keep | {"protection": "outcomes"})
         with pytest.raises(TypeError, match="protection"):
             primo.extend(first, frame, later, epsilon=1, delta=1e-6, outcome_bounds=4.0)

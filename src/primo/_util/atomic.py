@@ -1,9 +1,9 @@
 """Files and folders that appear whole or not at all, and errors that say so.
 
-The one place where primo makes files that others may read. A file is made by its name once, never
-through a link and never in the place of another, and from then on only its descriptor is used: whoever
-can write to the same folder can remove it or put another in its place, but not have our bytes
-written somewhere else. What is ours alone is made in `primo._util.ownership`.
+The only module that makes files that other users may read. A file is created by its name once, never
+through a link and never over an existing file, and after that only its descriptor is used: a user who
+can write to the same folder can remove or replace it, but cannot make primo write its bytes somewhere
+else. Private files are made in `primo._util.ownership`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 @contextmanager
 def writing(target: Path) -> Iterator[None]:
-    """Turn the operating system's refusals (no space, no permission) into one clear error."""
+    """Turn the operating system's errors (no space, no permission) into one clear error."""
     try:
         yield
     except OSError as error:
@@ -96,8 +96,8 @@ def whole_file(target: Path, *, private: bool = False) -> Iterator[BinaryIO]:
 def new_folder(target: Path, *, workspace: Path | None = None) -> Iterator[Path]:
     """Yield a temporary folder to fill, removed at the end; `publish` moves out of it.
 
-    It lies beside `target`, or in `workspace` on the same file system. Nobody else may enter it, so
-    nobody can put links where files will be made; fill a folder inside it with what is published.
+    It lies beside `target`, or in `workspace` on the same file system. Other users cannot enter it, so
+    they cannot put links where files will be made. Put what is to be published into a folder inside it.
     """
     parent = workspace or target.parent
     if not parent.is_dir():
@@ -124,7 +124,7 @@ def publish(made: Path, target: Path) -> None:
 
 
 def refuse_existing(target: Path) -> None:
-    """Refuse to write over something: a release is never replaced."""
+    """Refuse to overwrite anything: a release is never replaced."""
     if os.path.lexists(target):
         raise InputError(f"{str(target)!r} exists already; choose another name, or move it away")
 

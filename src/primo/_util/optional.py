@@ -1,4 +1,4 @@
-"""Libraries that need not be installed: imported when used, with one message where they are absent."""
+"""Optional libraries: imported when used, with one message if they are not installed."""
 
 from __future__ import annotations
 

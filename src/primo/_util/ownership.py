@@ -1,8 +1,8 @@
-"""Files and folders that are ours alone, and the refusal of those that are not.
+"""Files and folders that only the current user can access; others are refused.
 
-A secret is worth nothing if somebody else made the file that it is kept in. So before a file or folder
-is used, its owner, its mode and its links are looked at, through an open descriptor: what was
-looked at is what is used, whatever happens to its name meanwhile. Links are never followed.
+A secret does not stay secret in a file that another user made. So before a file or folder is used, its
+owner, mode and number of links are checked through an open descriptor: the object that was checked is
+the one that is used, even if its name is changed meanwhile. Links are never followed.
 
 This needs a POSIX system: `import primo` fails on others.
 """
@@ -23,18 +23,18 @@ from primo.errors import PrivacyError
 
 __all__ = ["NotOursError", "PrivateFolder", "create_ours", "open_ours", "why_not_ours"]
 
-_NEVER = os.O_NOFOLLOW | os.O_CLOEXEC
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | _NEVER
+_NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
 
 
 class NotOursError(PrivacyError):
-    """A file or folder that should be ours alone is not; the message is the reason."""
+    """Other users have or had access to a file or folder that must be private; the message says why."""
 
 
 def why_not_ours(found: os.stat_result) -> str | None:
-    """Say why others have, or had, a hand on a file or folder; None if they have not.
+    """Say why other users have or had access to a file or folder; None if they do not.
 
-    An access list counts, too: its mask is shown in the bits of the group.
+    An access control list counts too: its mask appears in the group bits of the mode.
     """
     if stat.S_ISLNK(found.st_mode):
         return "it is a symbolic link"
@@ -53,8 +53,8 @@ def open_ours(path: str | Path, flags: int = os.O_RDONLY, *, folder: int | None 
     `folder` is the descriptor of the folder that a relative path starts from.
     """
     try:
-        # Without O_NONBLOCK a pipe that somebody put there would keep us waiting.
-        handle = os.open(path, flags | os.O_NONBLOCK | _NEVER, dir_fd=folder)
+        # Without O_NONBLOCK, opening a pipe in place of the file would block.
+        handle = os.open(path, flags | os.O_NONBLOCK | _NO_FOLLOW, dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise NotOursError("it is a symbolic link") from None
@@ -72,12 +72,12 @@ def open_ours(path: str | Path, flags: int = os.O_RDONLY, *, folder: int | None 
 
 
 def create_ours(path: str | Path, *, folder: int | None = None) -> int:
-    """Make a file that only we may read and write, where nothing is yet."""
+    """Make a new file that only the current user may read and write."""
     return os.open(path, _CREATE, 0o600, dir_fd=folder)
 
 
 class PrivateFolder:
-    """A folder that is ours alone, held open: what is in it is found also if its path is taken over."""
+    """A private folder, held open: its content is found even if another folder takes its path."""
 
     def __init__(self, path: Path, handle: int) -> None:
         """Use `make` or `open`."""
@@ -96,10 +96,10 @@ class PrivateFolder:
     def open(cls, path: Path) -> Self:
         """Open a folder, or raise `NotOursError`; `FileNotFoundError` if there is none."""
         try:
-            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _NEVER)
+            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW)
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.ENOTDIR):
-                raise NotOursError("it is a symbolic link, or no folder") from None
+                raise NotOursError("it is a symbolic link, or not a folder") from None
             raise
         reason = why_not_ours(os.fstat(handle))
         if reason is not None:
@@ -108,14 +108,14 @@ class PrivateFolder:
         return cls(path, handle)
 
     def close(self) -> None:
-        """Let go of it, and of its lock."""
+        """Close the folder and release its lock."""
         if self._lock is not None:
             os.close(self._lock)
         os.close(self._handle)
 
     @property
     def in_place(self) -> bool:
-        """Whether the path still leads here."""
+        """Whether the path still leads to this folder."""
         try:
             found = os.stat(self.path, follow_symlinks=False)
         except OSError:
@@ -150,25 +150,25 @@ class PrivateFolder:
     def destroy(self, name: str, gone: str) -> None:
         """Overwrite a file with zeros and remove it.
 
-        Under another name first: a crash must not leave a secret in place that is all zeros. `gone`
-        may be left of such a crash.
+        It is renamed to `gone` first: after a crash, `name` must not be a secret of all zeros. A file
+        `gone` that an earlier crash left is destroyed too.
         """
         if self.has(name):
             os.replace(name, gone, src_dir_fd=self._handle, dst_dir_fd=self._handle)
             self.flush()
         if self.has(gone):
-            handle = os.open(gone, os.O_WRONLY | _NEVER, dir_fd=self._handle)
+            handle = os.open(gone, os.O_WRONLY | _NO_FOLLOW, dir_fd=self._handle)
             _fill(handle, bytes(os.fstat(handle).st_size))
             self.remove(gone)
             self.flush()
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a folder with everything in it; what is not there is removed already."""
+        """Remove a file, or a folder with everything in it; do nothing if it does not exist."""
         try:
             os.unlink(name, dir_fd=self._handle)
         except FileNotFoundError:
             pass
-        except (IsADirectoryError, PermissionError):  # the second on macOS
+        except (IsADirectoryError, PermissionError):  # PermissionError on macOS
             shutil.rmtree(name, dir_fd=self._handle)
 
     def remove_folders(self) -> None:
@@ -178,15 +178,15 @@ class PrivateFolder:
                 self.remove(name)
 
     def remove_itself(self) -> None:
-        """Remove the empty folder, unless its path leads elsewhere by now."""
+        """Remove the empty folder, unless its path now leads to another one."""
         if self.in_place:
             os.rmdir(self.path)
 
     def lock(self, name: str) -> bool:
-        """Take the lock that a file in it stands for; False if another process has it.
+        """Lock a file in the folder; False if another process holds the lock.
 
-        `fcntl.flock` on a descriptor, and not a library such as filelock: that opens the lock file by
-        its path, follows folders that are links, and looks at neither owner nor mode nor second names.
+        `fcntl.flock` on a descriptor, not a library such as filelock: that opens the lock file by its
+        path, follows links to folders, and checks neither the owner, the mode nor hard links.
         """
         try:
             handle = create_ours(name, folder=self._handle)
@@ -197,7 +197,7 @@ class PrivateFolder:
                 return False
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # It may have been finished and removed between opening and locking.
+            # Another process may have removed the file between opening and locking.
             if not os.path.samestat(os.lstat(name, dir_fd=self._handle), os.fstat(handle)):
                 raise FileNotFoundError
         except (BlockingIOError, FileNotFoundError):

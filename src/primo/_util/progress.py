@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, silence elsewhere."""
+"""Progress of long work: a bar on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["row_progress"]
 
 @contextmanager
 def row_progress(total: int, *, show: bool) -> Iterator[Callable[[int], None] | None]:
-    """Yield a callback that advances a bar over `total` rows, or None where nobody is looking.
+    """Yield a callback that advances a bar over `total` rows, or None if it is not shown.
 
-    Only the share of rows read is shown, and the bar is wiped at the end: where a failed run stopped
-    is nobody's business.
+    The bar needs `show` and a terminal. It shows only the share of rows read, and is erased at the end:
+    it must not stay visible at which row a run failed.
     """
     if not (show and sys.stderr.isatty()):
         yield None

@@ -1,4 +1,4 @@
-"""Work shared out among threads, and how many of its own BLAS may use meanwhile: none."""
+"""Work shared among threads; a limit on the threads of BLAS; the number of threads a user asks for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 
 from primo.errors import Argument, InputError
 
-__all__ = ["ahead", "blas_threads", "in_order", "thread_count"]
+__all__ = ["blas_threads", "in_order", "prefetch", "thread_count"]
 
 MOST_THREADS = 1024  # each holds moments of its own
 
@@ -22,17 +22,17 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-# A walk that is given up may be ended by the garbage collector, in the middle of anything, also of
-# starting a thread. Waiting for threads there can wait for ever, so neither of these does: what is under
-# way ends by itself and is forgotten.
+# The garbage collector may close an abandoned iterator at any moment, even while a thread is being
+# started. Waiting for threads at such a moment can deadlock, so neither function waits: work that is
+# running ends by itself and its result is dropped.
 
 
 def in_order(
     work: Callable[[Item], Result], items: Iterator[Item], threads: int
 ) -> Iterator[Result]:
-    """Yield what `work` makes of each item, with at most two items per worker in flight.
+    """Yield `work(item)` for each item, in order, with at most two items per worker in flight.
 
-    Items are made by the calling thread while the others work, also where there is only one.
+    The calling thread makes the items while the worker threads work, even with one worker.
     """
     pool = ThreadPoolExecutor(threads)
     try:
@@ -43,11 +43,11 @@ def in_order(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         if isinstance(items, Generator):
-            items.close()  # now, and not whenever the trace of an error is forgotten
+            items.close()  # now, not when the traceback of an error is freed
 
 
-def ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """Yield the items, of which the next is made by a thread of its own while one is used."""
+def prefetch(items: Iterator[Item]) -> Iterator[Item]:
+    """Yield the items; a separate thread makes the next item while the caller uses the current one."""
     pool = ThreadPoolExecutor(1)
     try:
         coming = pool.submit(list, islice(items, 1))
@@ -59,10 +59,10 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
 
 
 def blas_threads(limit: int | None) -> Any:
-    """Return a context in which BLAS uses at most `limit` threads; None leaves it alone.
+    """Return a context in which BLAS uses at most `limit` threads; None sets no limit.
 
-    An idle thread of OpenBLAS goes on spinning for a while after the call that woke it, at the expense
-    of whoever computes next. So small problems are better off without any.
+    An idle thread of OpenBLAS keeps spinning for a while after a call and slows down whatever computes
+    next. So small problems run faster with one thread.
     """
     return _controller().limit(limits=limit, user_api="blas")
 

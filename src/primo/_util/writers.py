@@ -1,8 +1,8 @@
 """Tables written a block of lines at a time; the size of a file does not depend on its numbers.
 
-Text (names) and whole numbers (positions) are public and as long as they are. Real numbers and flags
+Text (names) and whole numbers (positions) are public, so their length may vary. Real numbers and flags
 come from a mechanism or from rows, so in TSV they have a fixed width and in Parquet a fixed encoding:
-plain, uncompressed, without statistics. Only .tsv.gz is compressed, for tables that stay at home.
+plain, uncompressed, without statistics. Only .tsv.gz is compressed, for tables that are not published.
 """
 
 from __future__ import annotations

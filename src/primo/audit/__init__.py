@@ -1,9 +1,8 @@
 """Attack the real program and see how much of the stated ε can be proved.
 
 `audit_release` plays the distinguishing game of the definition on worst-case neighbours, thousands of
-times; `audit_in_one_run` guesses thousands of canaries in one full-size release. An audit proves that
-ε is at least so much: it can refute a guarantee and never prove one. docs/audit.md says what that is
-worth.
+times; `audit_in_one_run` guesses thousands of canaries in one full-size release. An audit proves
+a lower bound on ε: it can refute a guarantee and never prove one. docs/audit.md says what that is worth.
 """
 
 from primo.audit.game import CONFIDENCE, REACHED, Audit, audit_release, enough_canaries

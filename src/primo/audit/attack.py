@@ -3,7 +3,7 @@
 A release adds Gaussian noise to integer moments. Between two data sets whose moments differ by Δ the
 best test is the likelihood ratio, which is linear: the released numbers projected on Δ, each divided
 by its variance. Δ is computed in integers from the rows that the real program counted, never from a
-formula of `primo.privacy`; so a wrong formula shows.
+formula of `primo.privacy`, so that a wrong formula is found.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall import mechanism
 from primo.wall.noise import RandomBits
 
-__all__ = ["Attack", "GaussAttack", "SampledAttack", "attack_on"]
+__all__ = ["Attack", "Flags", "GaussAttack", "NewBits", "Part", "SampledAttack"]
 
 Flags = NDArray[np.bool_]
 NewBits = Callable[[], RandomBits]
@@ -49,27 +49,26 @@ class Attack(Protocol):
         """Release once; return the score of each canary (above 0: "there"), and the truth."""
 
 
-def attack_on(setting: Setting) -> Attack:
-    """Build the attack on the worst neighbours of a setting; their rows are made up."""
-    return GaussAttack(setting) if setting.sampled is None else SampledAttack.build(setting)
-
-
 class GaussAttack:
-    """All canaries at once, every second one the other way round; the coin turns all of them.
+    """All canaries at once, every second one replaced; the coin swaps all rows and replacements.
 
     The rows of different canaries move the released numbers in orthogonal directions, so the law of a
-    score depends on its own canary only: each is the test between two neighbours. Half of the canaries
-    are there whatever the coin, so right guesses spread no more than independent ones with their mean
-    chance (Hoeffding 1956), whether or not both kinds of error are equally likely.
+    score depends on its own canary only: each score tests between two neighbours. Half of the canaries
+    are present whatever the coin, so the number of right guesses varies no more than that of independent
+    guesses with the same mean chance (Hoeffding 1956), whether or not both kinds of error are equally
+    likely.
 
-    The moments are folded once and released many times: folding draws nothing, so the law of the
-    releases is that of whole fits, and with the same bits so are the numbers.
+    The moments are folded once and released many times. Folding draws no random numbers, so the releases
+    have the law of whole fits, and with the same bits they are the same numbers.
     """
 
     def __init__(self, setting: Setting) -> None:
         cosine = worst_cosine(setting.plans[0])
         self.there = np.arange(setting.canaries) % 2 == 0
-        self.parts = tuple(Part.build(plan, self.there, cosine) for plan in setting.plans)
+        self.parts = tuple(
+            Part.build(plan, self.there, canary_rows(plan, setting.canaries, cosine))
+            for plan in setting.plans
+        )
 
     @property
     def distances(self) -> tuple[Fraction, ...]:
@@ -104,13 +103,13 @@ class GaussAttack:
                 feature_names=source.feature_names,
                 outcome_names=source.outcome_names,
                 bits=new_bits(),
-                covariance=_elsewhere(part.plan, releases),
+                covariance=_given_covariance(part.plan, releases),
             )
             releases.append(released)
         return releases
 
 
-def _elsewhere(plan: Plan, earlier: Sequence[Release]) -> NDArray[np.float64] | None:
+def _given_covariance(plan: Plan, earlier: Sequence[Release]) -> NDArray[np.float64] | None:
     """Return the covariance that a plan does not take from its rows."""
     if plan.covariance_origin is CovarianceOrigin.REFERENCE:
         return np.eye(plan.width)
@@ -129,9 +128,8 @@ class Part:
     distances: tuple[Fraction, ...]
 
     @classmethod
-    def build(cls, plan: Plan, there: Flags, cosine: float) -> Part:
+    def build(cls, plan: Plan, there: Flags, canaries: tuple[Rows, Rows]) -> Part:
         """Make two data sets that differ in all canaries, and the test for each canary."""
-        canaries = canary_rows(plan, len(there), cosine)
         rng = np.random.default_rng(0)  # the rows beside the canaries: any will do
         shapes = (plan.n - len(there), plan.d), (plan.n - len(there), plan.l)
         others = tuple(rng.normal(size=shape) for shape in shapes)
@@ -157,14 +155,14 @@ class Part:
 
 
 def _data_set(canaries: tuple[Rows, Rows], there: Flags, others: tuple[Vector, ...]) -> ArraySource:
-    kept, replaced = canaries
-    chosen = [np.where(there[:, None], a, b) for a, b in zip(kept, replaced, strict=True)]
+    original, replaced = canaries
+    chosen = [np.where(there[:, None], a, b) for a, b in zip(original, replaced, strict=True)]
     features, outcomes = (np.vstack(pair) for pair in zip(chosen, others, strict=True))
     return as_source(features, outcomes)
 
 
 def _moved(plan: Plan, canaries: tuple[Rows, Rows], j: int) -> NDArray[np.int64]:
-    """Return by how much one canary moves the numbers, from replaced to there."""
+    """Return by how much the moments with one canary exceed those with its replacement."""
     sample = np.ones(1, dtype=np.bool_) if plan.draws_sample else None
     there, replaced = (
         before_noise(fold(as_source(x[j : j + 1], y[j : j + 1]), plan, sample=sample, threads=1))
@@ -175,22 +173,22 @@ def _moved(plan: Plan, canaries: tuple[Rows, Rows], j: int) -> NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SampledAttack:
-    """One canary among rows that all equal its replacement, so that only the canary's draw shows.
+    """One canary among rows that all equal its replacement.
 
-    What a fit counts depends on its secret sample only through whether the canary is drawn, so two sets
-    of moments for each side of the coin stand for all samples; the sample is drawn as a fit draws it.
+    The moments of a fit then depend on its secret sample only through whether the canary is drawn, so
+    two sets of moments for each side of the coin cover all samples. The sample is drawn as in a fit.
     """
 
     plan: Plan
     law: SampledLaw
     sources: tuple[ArraySource, ArraySource]  # by the coin
     moments: tuple[tuple[Moments, Moments], ...]  # by the coin, and by whether the canary is drawn
-    directions: tuple[Vector, Vector]  # of the covariance, and of the rest: unit lengths of noise
+    directions: tuple[Vector, Vector]  # for covariance and rest; projections have unit noise
     start: Vector  # the numbers without the canary, which are the same for all samples
 
     @classmethod
     def build(cls, setting: Setting) -> SampledAttack:
-        """Take the cosine of x and x′, of eleven, that shows most at the claimed noise."""
+        """Try eleven cosines of x and x′; take the one with the largest ε at the claimed noise."""
         (plan,) = setting.plans
         attacks = [cls._at(plan, float(cosine)) for cosine in np.linspace(0.0, 0.95, 11)]
         return max(attacks, key=lambda attack: attack.law.epsilon_at(setting.delta))

@@ -3,12 +3,12 @@
 Two kinds of bound are made from the same attack.
 
 - `epsilon_at_least` uses nothing but the definition: a mechanism that is (ε, δ)-DP has
-  P(alarm | row there) ≤ e^ε·P(alarm | row replaced) + δ for every attack. It needs no assumption and
-  sees little beyond the logarithm of the number of trials.
+  P(alarm | row present) ≤ e^ε·P(alarm | row replaced) + δ for every attack. It needs no assumption, but
+  cannot prove much more than the logarithm of the number of trials.
 - `mu_at_least` uses Gaussian differential privacy: under mu-GDP no guess between two equally likely data
   sets is right more often than Φ(mu/2) (Dong, Roth and Su 2022). It refutes a claimed mu without any
-  assumption. What it says of ε at a small δ rests on the profile being Gaussian (Nasr et al. 2023), as
-  that of a mechanism which adds Gaussian noise is.
+  assumption. Its statement about ε at a small δ assumes a Gaussian privacy profile (Nasr et al. 2023),
+  which a mechanism with Gaussian noise has.
 
 `one_run_epsilon` is the bound of Steinke, Nasr and Jagielski (2023) for many canaries in one release.
 """
@@ -35,7 +35,7 @@ __all__ = [
     "one_run_p_value",
 ]
 
-#: Chances of an alarm (row replaced, row there) above a threshold.
+#: Chances of an alarm (row replaced, row present) above a threshold.
 Rates = Callable[[float], tuple[float, float]]
 
 
@@ -50,7 +50,7 @@ def at_most(hits: int, trials: int, confidence: float) -> float:
 
 
 def mu_at_least(right: int, guesses: int, confidence: float) -> float:
-    """Return the mu below which so many right guesses are too many, 0 if none is refuted."""
+    """Return the mu below which so many right guesses refute mu-GDP; 0 if no mu is refuted."""
     return 2 * max(0.0, float(ndtri(at_least(right, guesses, confidence))))
 
 
@@ -82,7 +82,7 @@ def epsilon_at_least(
 def best_threshold(rates: Rates, *, trials: int, delta: float, confidence: float) -> float:
     """Return the threshold whose `epsilon_at_least` is expected to be largest under the claimed law.
 
-    A rule fixed in advance: it knows the plan and the number of trials, and sees no trial.
+    It is fixed in advance, from the plan and the number of trials; it does not depend on their results.
     """
 
     def expected(threshold: float) -> float:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.audit.attack import Attack, attack_on
+from primo.audit.attack import Attack
 from primo.audit.evidence import at_least, best_threshold, epsilon_at_least, mu_at_least
+from primo.audit.norm_attack import attack_on
 from primo.audit.numbers import Vector
 from primo.audit.settings import Setting
 from primo.errors import Argument, InputError
@@ -27,13 +28,13 @@ __all__ = [
     "new_bits_from",
 ]
 
-#: Of every lower bound.
+#: Confidence of every lower bound.
 CONFIDENCE = 0.999
 
 #: An audit that proves less than this share of the stated ε could miss a factor √2.
 REACHED = 0.85
 
-#: A release with more is large, and slow.
+#: A release with more canaries is large and slow.
 MOST_CANARIES = 100
 
 
@@ -42,11 +43,11 @@ class Audit:
     """What an attack proves about one setting, at the stated confidence.
 
     `lower` and `lower_mu` come from how often the guesses are right, and `lower` rests on the law of
-    the noise being Gaussian (`primo.audit.evidence`); `lower_raw` from the rates of alarm alone.
+    the noise being Gaussian (`primo.audit.evidence`); `lower_raw` comes from the rates of alarm alone.
     """
 
     setting: str
-    stated: float  # ε that must not be exceeded
+    stated: float  # ε under test: the one that the release states, or `Setting.claim`
     delta: float
     stated_mu: float
     distance: float  # of the neighbours, in noise scales: at most stated_mu, or the plan is wrong
@@ -66,13 +67,13 @@ class Audit:
 
     @property
     def violated(self) -> bool:
-        """Whether the statement is refuted: by guesses, or by rows that are further apart than mu."""
+        """Whether the stated ε is refuted: by guesses, or by rows that are further apart than mu."""
         refuted = max(self.lower, self.lower_raw) > self.stated
         return refuted or self.distance > self.stated_mu * (1 + 1e-9)
 
     @property
     def verdict(self) -> str:
-        """One word or two for the table."""
+        """The verdict in the table."""
         if self.violated:
             return "VIOLATED"
         return "holds" if self.ratio >= REACHED else "holds, loosely"
@@ -96,18 +97,18 @@ def audit_release(
     setting
         What is attacked. No data is read: the rows are made up.
     trials
-        Releases. Each gives `setting.canaries` guesses (`enough_canaries`).
+        Number of releases. Each gives `setting.canaries` guesses (`enough_canaries`).
     confidence
-        Of each lower bound.
+        Confidence of each lower bound.
     seed
-        For tests: coins and noise come from it. Fresh ones otherwise.
+        For tests: coins and noise are drawn from it. If None, they are fresh.
 
     Notes
     -----
     Guarantee: if the statement is true, `violated` is False with probability 2·confidence - 1 at
-    least. Nothing is chosen after looking: a guess is "there" where the likelihood ratio of the claimed
-    noise is above 1, and the threshold of `lower_raw` is fixed by the plan.
-    Cost: a release a trial, about a millisecond.
+    least. Nothing is chosen after the results are seen: a guess is "present" where the likelihood ratio
+    of the claimed noise is above 1, and the threshold of `lower_raw` is fixed by the plan.
+    Cost: one release per trial, about a millisecond.
     """
     if trials < 1 or not 0.5 < confidence < 1:
         raise InputError(
@@ -128,7 +129,7 @@ def enough_canaries(mu: float, trials: int) -> int:
     """Return how many canaries a release needs for 85 % of ε to be proved, almost surely.
 
     For a small mu, n guesses bound it to within 2·3.09·√(π/2)/√n at 99.9 %, and 14 % of mu may be lost:
-    3000/mu² guesses do on average, four times as many with three standard errors to spare.
+    3000/mu² guesses are enough on average; four times as many leave a margin of three standard errors.
     """
     needed = 12_000 / mu**2 / trials
     return 1 if needed <= 1 else min(2 * math.ceil(needed / 2), MOST_CANARIES)

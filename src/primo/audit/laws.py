@@ -14,7 +14,7 @@ from primo.audit.evidence import gaussian_epsilon
 
 __all__ = ["GaussianLaw", "Law", "SampledLaw"]
 
-#: Standard deviations, and points, of the integral over the association's part of a score.
+#: Range in standard deviations, and number of points, of the integral over the association's noise.
 _REACH, _POINTS = 10.0, 2001
 
 
@@ -22,7 +22,7 @@ class Law(Protocol):
     """What a pair of neighbours allows the best attack."""
 
     def rates(self, threshold: float) -> tuple[float, float]:
-        """Return the chances that the score exceeds a threshold: row replaced, row there."""
+        """Return the chances that the score exceeds a threshold: row replaced, row present."""
 
     def epsilon(self, right: float, delta: float) -> float:
         """Return the least ε at which a guess can be right with chance `right` on this pair."""
@@ -35,7 +35,7 @@ class GaussianLaw:
     mu: float
 
     def rates(self, threshold: float) -> tuple[float, float]:
-        """Return the chances that the score exceeds a threshold: row replaced, row there."""
+        """Return the chances that the score exceeds a threshold: row replaced, row present."""
         at = threshold / self.mu
         return float(ndtr(-at - self.mu / 2)), float(ndtr(-at + self.mu / 2))
 
@@ -49,8 +49,9 @@ class SampledLaw:
     """A covariance that is moved by `covariance` noise scales only if the row was drawn.
 
     All other rows equal the new one, so without the row (and where it is not drawn) the covariance of
-    the sample is always the same: (1-γ)N(0, 1) + γN(covariance, 1) against N(0, 1), beside one Gaussian
-    moved by `rest`. `primo.privacy.subsampling` bounds ε from above; this is one pair, exactly.
+    the sample is always the same: (1-γ)N(0, 1) + γN(covariance, 1) against N(0, 1), together with one
+    Gaussian moved by `rest`. `primo.privacy.subsampling` bounds ε from above for all pairs; this is
+    exact for one pair.
     """
 
     rate: float  # γ
@@ -71,15 +72,15 @@ class SampledLaw:
         def exceeds(moved: float, rest: float) -> float:
             # The score of the covariance must exceed `left`; it is never below log(1-γ).
             left = threshold - self.rest * (moved + noise * u) + self.rest**2 / 2
-            spared = (1 - self.rate) * np.exp(-np.clip(left, -700.0, None))
+            not_drawn = (1 - self.rate) * np.exp(-np.clip(left, -700.0, None))
             with np.errstate(divide="ignore", invalid="ignore"):
-                needed = left - math.log(self.rate) + np.log1p(-spared)
+                needed = left - math.log(self.rate) + np.log1p(-not_drawn)
                 needed = (needed + self.covariance**2 / 2) / self.covariance
-                chance = np.where(spared < 1, ndtr((rest - needed) / noise), 1.0)
+                chance = np.where(not_drawn < 1, ndtr((rest - needed) / noise), 1.0)
             return float(weight @ chance)
 
-        spared, drawn = exceeds(self.rest, 0.0), exceeds(self.rest, self.covariance)
-        return exceeds(0.0, 0.0), (1 - self.rate) * spared + self.rate * drawn
+        not_drawn, drawn = exceeds(self.rest, 0.0), exceeds(self.rest, self.covariance)
+        return exceeds(0.0, 0.0), (1 - self.rate) * not_drawn + self.rate * drawn
 
     def right(self, noise: float = 1.0) -> float:
         """Return how often the guess "score above 0" is right, with `noise` times the noise."""
@@ -100,7 +101,7 @@ class SampledLaw:
         )
 
     def epsilon_at(self, delta: float) -> float:
-        """Return the ε that this pair needs at δ."""
+        """Return the smallest ε for which this pair satisfies (ε, δ)-DP."""
 
         def excess(epsilon: float) -> float:
             false, hit = self.rates(epsilon)

@@ -25,7 +25,7 @@ def before_noise(moments: Moments) -> Integers:
 
 
 def after_noise(release: Release) -> Vector:
-    """Return what was released of the same numbers, in the same order and units."""
+    """Return the released values of the same numbers, in the same order and units."""
     plan = release.plan
     x, y = plan.feature_step, plan.outcome_step
     blocks = [release.association / (x * y), release.outcome_moments / y**2]
@@ -38,12 +38,12 @@ def after_noise(release: Release) -> Vector:
 class NoiseUnits:
     """The noise that a plan claims for each number.
 
-    Numbers that get none have a scale here all the same; it is never used, because no neighbour
-    changes them.
+    Numbers without noise have a scale here too. It is never used, because they are the same for all
+    neighbours.
     """
 
     variance_bits: Integers  # (numbers,) log₂ of the variance
-    copies: Integers  # (numbers,) in how many places the number stands: 2 off a diagonal
+    copies: Integers  # (numbers,) how often the vector holds the number: 2 off a diagonal
 
     @classmethod
     def of(cls, plan: Plan) -> NoiseUnits:
@@ -66,7 +66,7 @@ class NoiseUnits:
         return cls(variance_bits=bits, copies=copies)
 
     def whitened(self, delta: Integers) -> Vector:
-        """Return Δ/variance: a difference times it is its squared length in noise scales."""
+        """Return Δ/variance; its inner product with Δ is the squared length of Δ in noise scales."""
         weights: Vector = delta / self.copies * np.exp2(-self.variance_bits)
         return weights
 

@@ -2,7 +2,7 @@
 
 Half of the rows are canaries: each has one feature and one outcome at the bound and a coin decides the
 sign of the outcome. A canary and its replacement are neighbours, and no two canaries share an entry of
-the association, so that entry tells the coin and nothing else. One release is guessed for all coins.
+the association, so that entry reveals this one coin. All coins are guessed from one release.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Matrix = NDArray[np.float64]
 class OneRun:
     """What one release proves about its own ε, at the stated confidence.
 
-    `lower_any` holds for every mechanism; `lower_mu` and `lower` take the noise on different entries
-    for independent, and `lower` takes it for Gaussian.
+    `lower_any` holds for every mechanism. `lower_mu` and `lower` assume that the noise on different
+    entries is independent, and `lower` also that it is Gaussian.
     """
 
     n: int
@@ -44,7 +44,7 @@ class OneRun:
     stated: float  # ε
     delta: float
     canaries: int
-    right: int  # of a guess for each canary
+    right: int  # right guesses, with one guess for each canary
     guesses: int  # the most certain ones, as many as were fixed in advance
     right_guesses: int
     confidence: float
@@ -54,7 +54,7 @@ class OneRun:
 
     @property
     def violated(self) -> bool:
-        """Whether the statement is refuted."""
+        """Whether the stated ε is refuted."""
         return max(self.lower, self.lower_any) > self.stated
 
     def to_dict(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _scores(plan: Plan, canaries: int, seed: int | None) -> tuple[Matrix, NDArra
     j = np.arange(canaries)
     x[j], y[j] = 0.0, 0.0
     x[j, feature] = plan.features.norm
-    # The attacker knows everything but the coins: also what the other rows add to each entry.
+    # The attacker knows everything but the coins, including what the other rows add to each entry.
     known = fold(as_source(x, y), plan).association[feature, outcome]
     y[j, outcome] = np.where(truth, 1.0, -1.0) * plan.outcomes.norm
     release = make_release(as_source(x, y), plan, bits=new_bits_from(seed)())
@@ -134,7 +134,7 @@ def _scores(plan: Plan, canaries: int, seed: int | None) -> tuple[Matrix, NDArra
 
 
 def _guesses(plan: Plan, canaries: int, confidence: float) -> int:
-    """Return how many of the most certain guesses are expected to prove most, before any is seen.
+    """Return how many of the most certain guesses are expected to prove most; no guess is looked at.
 
     A canary's score is mu·t with t ~ ±mu/2 + N(0, 1); a guess with |t| is right with odds e^(mu·|t|).
     """

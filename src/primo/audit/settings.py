@@ -1,4 +1,4 @@
-"""What is audited: one way to release, on rows that are as exposed as its bounds allow."""
+"""What is audited: one way to release, on the worst rows that its bounds allow."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ __all__ = [
 Matrix = NDArray[np.float64]
 Rows = tuple[Matrix, Matrix]  # features and outcomes
 
-#: Bounds of the rows. Any would do: noise is measured against them.
+#: Bounds of the rows. The values do not matter: the noise is proportional to them.
 FEATURE_NORM, OUTCOME_NORM = 2.0, 3.0
 
-#: Rows of a data set whose sampled covariance is attacked: all but one are equal, so few will do.
+#: Rows of a data set whose sampled covariance is attacked: all but one are equal, so few are enough.
 SAMPLED_FROM = 20
 
 
@@ -52,13 +52,15 @@ class Setting:
     extended
         Whether a second release, of other outcomes and at the same cost, follows; both are attacked.
         With `split=2.0` one pair of neighbours is the worst for both.
+    norms_found
+        Whether norms are found from row lengths first (norm="auto"); both stages are attacked.
     canaries
-        Pairs of rows that are attacked in one release, 1 or an even number; they do not overlap, so
-        each is a trial of its own. A sampled covariance is attacked with one.
+        Pairs of rows that are attacked in one release, 1 or an even number. They do not overlap, so
+        each is a separate trial. A sampled covariance is attacked with one pair.
     n
         Rows.
     claim
-        The ε that the release is held to; what it states itself if None.
+        The ε that the audit tries to refute; the one that the release states if None.
     """
 
     epsilon: float
@@ -70,12 +72,13 @@ class Setting:
     sampled: float | None = None
     reference: bool = False
     extended: bool = False
+    norms_found: bool = False
     canaries: int = 10
     n: int = 1000
     claim: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be attacked as described."""
+        """Refuse settings that cannot be attacked."""
         if self.canaries != 1 and (self.canaries < 1 or self.canaries % 2):
             raise InputError(Argument("canaries", self.canaries), " must be 1 or an even number")
         if self.canaries > self.n:
@@ -85,6 +88,10 @@ class Setting:
         if self.sampled is not None and not 0 < self.sampled < 1:
             raise InputError(
                 Argument("sampled", self.sampled), " must be a share of the rows, in (0, 1)"
+            )
+        if self.norms_found and (self.sampled is not None or self.reference or self.extended):
+            raise InputError(
+                "norms that are found are audited on their own", argument="norms_found"
             )
         if self.extended and (self.sampled is not None or self.reference):
             raise InputError(
@@ -96,7 +103,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """Words for the table."""
+        """The name in the table."""
         words = [self.protection]
         if self.calibration != "exact":
             words.append(f"noise as in the {self.calibration}")
@@ -110,30 +117,32 @@ class Setting:
             words.append("reference covariance")
         if self.extended:
             words.append("with an extension")
+        if self.norms_found:
+            words.append("norms found")
         return ", ".join(words)
 
     @cached_property
     def plans(self) -> tuple[Plan, ...]:
         """The plan, and that of the extension."""
-        few = self.sampled is not None
+        subsampled = self.sampled is not None
         settings = Settings(
             epsilon=self.epsilon,
             delta=self.delta,
             protection=self.protection,
-            feature_bounds=Bounds(norm=FEATURE_NORM),
-            outcome_bounds=Bounds(norm=OUTCOME_NORM),
+            feature_bounds=Bounds(norm="auto" if self.norms_found else FEATURE_NORM),
+            outcome_bounds=Bounds(norm="auto" if self.norms_found else OUTCOME_NORM),
             fit_intercept=self.intercept,
             split=self.split,
             calibration=self.calibration,
             covariance_rows=None if self.sampled is None else round(self.sampled * SAMPLED_FROM),
-            public_covariance=True if self.reference else None,  # its numbers are not looked at
+            public_covariance=True if self.reference else None,  # its numbers are not used
         )
         plan = make_plan(
             settings,
-            n=SAMPLED_FROM if few else self.n,
+            n=SAMPLED_FROM if subsampled else self.n,
             # A canary has two features and an outcome of its own.
-            d=2 if few else 2 * self.canaries,
-            l=1 if few else self.canaries,
+            d=2 if subsampled else 2 * self.canaries,
+            l=1 if subsampled else self.canaries,
         )
         if not self.extended:
             return (plan,)
@@ -158,8 +167,8 @@ def worst_cosine(plan: Plan) -> float:
     """Return cos(x, x′), constant included, of the neighbours that are furthest apart.
 
     From mathematics.md section 2: with y′ = -y the squared distance is 2p(1 - a²) + 2q(1 + a), largest
-    at a = q/2p; under `features` y stays and x′ turns to the other side; a covariance that is public, or
-    paid already, leaves only the association, a = 1.
+    at a = q/2p; under `features` y stays and a changes its sign. If the covariance is public or paid
+    already, only the association counts, and a = 1.
     """
     if plan.protection is Protection.OUTCOMES or not plan.covariance_noisy:
         size = 1.0
@@ -169,11 +178,11 @@ def worst_cosine(plan: Plan) -> float:
 
 
 def canary_rows(plan: Plan, canaries: int, cosine: float) -> tuple[Rows, Rows]:
-    """Return the canaries' (features, outcomes) as they are and as they are replaced.
+    """Return the (features, outcomes) of the canaries and of their replacements.
 
-    Canary j has the features 2j and 2j+1 and the outcome j to itself. In its two features
-    x = b(cos θ, sin θ) and x′ = ±b(sin θ, cos θ): every cosine, and a difference of xxᵀ that is
-    diagonal, so that the paper's iid triangle of noise is attacked at its weakest too.
+    Only canary j uses the features 2j and 2j+1 and the outcome j. In its two features
+    x = b(cos θ, sin θ) and x′ = ±b(sin θ, cos θ). Every cosine can be reached so, and the difference of
+    xxᵀ is diagonal, where the paper's noise (iid on a triangle) is weakest.
     """
     square, constant = plan.features.norm**2, plan.constant**2
     inner = 1.0 if cosine == 1 else (cosine * (square + constant) - constant) / square

@@ -1,4 +1,4 @@
-"""Audits as the lines of a table."""
+"""Audits as lines of a table."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ ONE_RUN_HEADER = ("canaries", "right", "stated ε", "proved ε", "of any mechani
 
 
 def line(audit: Audit) -> tuple[str, ...]:
-    """Return the cells below `HEADER`; what is proved is rounded down."""
+    """Return the cells below `HEADER`; proved values are rounded down."""
     return (
         audit.setting,
         f"{audit.stated:.4g}",
-        _down(audit.lower),
-        _down(audit.ratio),
-        _down(audit.lower_raw),
+        _rounded_down(audit.lower),
+        _rounded_down(audit.ratio),
+        _rounded_down(audit.lower_raw),
         str(audit.releases),
         str(audit.guesses),
         audit.verdict,
@@ -31,12 +31,12 @@ def one_run_line(audit: OneRun) -> tuple[str, ...]:
         str(audit.canaries),
         f"{audit.right / audit.canaries:.1%}",
         f"{audit.stated:.4g}",
-        _down(audit.lower),
-        _down(audit.lower_any),
+        _rounded_down(audit.lower),
+        _rounded_down(audit.lower_any),
         "VIOLATED" if audit.violated else "holds",
     )
 
 
-def _down(value: float) -> str:
-    """Write a lower bound with two decimals, never more than it is."""
+def _rounded_down(value: float) -> str:
+    """Write a lower bound with two decimals, rounded down."""
     return f"{int(value * 100) / 100:.2f}"

@@ -38,6 +38,13 @@ __all__ = ["audit"]
     help="paper: noise scales as the paper prints them, tested against the epsilon it claims.",
 )
 @click.option(
+    "--norms",
+    type=click.Choice(["stated", "auto"]),
+    default="stated",
+    show_default=True,
+    help="auto: norms are found from row lengths first, and both stages are attacked.",
+)
+@click.option(
     "--trials",
     type=click.IntRange(min=1),
     default=4000,
@@ -57,6 +64,7 @@ def audit(
     intercept: bool,
     split: float | None,
     calibration: str,
+    norms: str,
     trials: int,
     one_run: bool,
     json_: bool,
@@ -86,6 +94,8 @@ def audit(
                 split=split,
                 calibration=calibration,
                 claim=epsilon,
+                norms_found=norms == "auto",
+                n=4000 if norms == "auto" else 1000,
             )
             for protection in protect or ("both", "features", "outcomes")
             for epsilon in epsilons

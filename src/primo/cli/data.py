@@ -13,7 +13,8 @@ from primo.cli.output import say
 from primo.errors import InputError
 from primo.planning.bounds_file import Limit, block_bounds, read_bounds_file
 from primo.planning.settings import Settings
-from primo.privacy.bounds import Bounds
+from primo.privacy.bounds import AUTO, Bounds
+from primo.privacy.protection import Protection
 from primo.rows.sources.base import Columns, Source
 from primo.rows.sources.select import read_list
 from primo.variants import Variants
@@ -94,6 +95,10 @@ def settings_of(options: Options, opened: Opened) -> Settings:
             "(below one over the number of rows; for example one over its square)"
         )
     spec = _bounds_file(options)
+    protection = Protection.parse(options["protect"])
+    auto = (
+        AUTO if options["norms"] == AUTO else None
+    )  # of a private block: a public one can be read
     return Settings(
         epsilon=options["epsilon"],
         delta=options["delta"],
@@ -104,12 +109,14 @@ def settings_of(options: Options, opened: Opened) -> Settings:
                 source.feature_names,
                 block="features",
                 known=opened.known,
-                norm=opened.norm,
+                norm=(auto if protection.features_private else None) or opened.norm,
             ),
             len(source.feature_names),
             "features",
         ),
-        outcome_bounds=_outcome_bounds(spec, source),
+        outcome_bounds=_outcome_bounds(
+            spec, source, norm=auto if protection.outcomes_private else None
+        ),
         association=options["association"],
         calibration=options["calibration"],
         covariance_rows=options["covariance_rows"],
@@ -120,6 +127,7 @@ def settings_of(options: Options, opened: Opened) -> Settings:
         split=options["split"],
         outcome_moments=options["outcome_moments"],
         rows_per_person=options["rows_per_person"],
+        norm_share=options["norm_share"],
     )
 
 
@@ -138,14 +146,17 @@ def _bounds_file(options: Options) -> dict[str, Any]:
     return read_bounds_file(options["bounds"]) if options["bounds"] else {}
 
 
-def _outcome_bounds(spec: Mapping[str, Any], source: Source) -> Bounds | None:
-    found = block_bounds(spec.get("outcomes"), source.outcome_names, block="outcomes")
+def _outcome_bounds(
+    spec: Mapping[str, Any], source: Source, *, norm: str | None = None
+) -> Bounds | None:
+    names = source.outcome_names
+    found = block_bounds(spec.get("outcomes"), names, block="outcomes", norm=norm)
     return _noted(found, len(source.outcome_names), "outcomes")
 
 
 def _noted(bounds: Bounds | None, width: int, block: str) -> Bounds | None:
     """Return bounds unchanged; print a note if their norm is larger than any row needs."""
-    if bounds is None or bounds.norm is None:
+    if bounds is None or bounds.norm is None or isinstance(bounds.norm, str):
         return bounds
     longest = width**0.5
     if bounds.lower is not None and bounds.norm > longest * (1 + 1e-9):

@@ -13,6 +13,7 @@ import tomli_w
 from click.core import ParameterSource
 
 from primo.errors import InputError
+from primo.privacy.norm_search import DEFAULT_SHARE
 from primo.privacy.protection import PROTECTION_SPELLINGS, Protection
 
 __all__ = [
@@ -288,6 +289,20 @@ release_options = _together(
         help="What is secret about a person (full, feature and label are accepted, too).",
     ),
     click.option("--bounds", type=_FILE, help="TOML file with public bounds (docs/data.md)."),
+    click.option(
+        "--norms",
+        type=click.Choice(["stated", "auto"]),
+        default="stated",
+        show_default=True,
+        help="auto: find row norms privately, for a small part of the budget, where none is stated.",
+    ),
+    click.option(
+        "--norm-share",
+        type=float,
+        default=DEFAULT_SHARE,
+        show_default=True,
+        help="Share of the budget (of mu squared) that finds norms.",
+    ),
     missing_option,
     person_option,
     click.option(

@@ -42,6 +42,7 @@ OPTIONS = {
     "multiallelic": "--multiallelic",
     "n": "--rows",
     "n_jobs": "--threads",
+    "norm_share": "--norm-share",
     "outcome_bounds": "--bounds",
     "outcome_moments": "--outcome-moments",
     "person": "--person-column",

@@ -1,4 +1,4 @@
-"""What to expect, before any data is read: predictions, theory, and the questions turned round.
+"""What to expect, before any data is read: predictions, theory, and inverse questions.
 
 Everything follows from public numbers and a stated `Signal`; nothing here sees a row.
 """

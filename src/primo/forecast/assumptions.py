@@ -17,13 +17,13 @@ __all__ = ["Signal", "as_signal", "effective_rank_of", "preferred"]
 
 Floats = NDArray[np.float64]
 
-#: Signals of which nothing is known: without a preferred direction, and along the leading ones.
+#: Used where nothing is known of the signal: no preferred direction, and along the leading ones.
 USUAL_ALIGNMENTS = (0.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Signal:
-    """What is assumed about data nobody has looked at. Every number is the user's to state.
+    """What is assumed about data nobody has looked at. The user can state every number.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Signal:
         Share of each outcome's variance that the features explain: what a perfect fit would reach.
     feature_mean, feature_sd
         Means and standard deviations of the features in their own units: one number for all, or one
-        per feature. If None, what the bounds say of them (`primo.forecast.law`).
+        per feature. If None, they follow from the bounds (`primo.forecast.law`).
     outcome_mean, outcome_sd
         The same for the outcomes.
     feature_spread
@@ -48,9 +48,9 @@ class Signal:
         SNPs picked at random from a few megabases of the 1000 Genomes have 9, 46 and 77; the fewer,
         the easier, so state it for features that are less or more correlated.
     eigenvalues
-        The d eigenvalues of XᵀX up to a factor, if public data tell them, instead of a rank.
+        The d eigenvalues of XᵀX up to a factor, if known from public data, instead of a rank.
     alignment
-        Where the signal lies. 0: no preferred direction, effects alike per standard deviation of a
+        Where the signal lies. 0: no preferred direction, effects equal per standard deviation of a
         feature. 1: along the directions in which the features vary most, as ancestry lies along the
         leading components of genotypes; slopes vary as the eigenvalues do. If None, forecasts are
         averaged over 0 and 1: real signals lie between them.
@@ -117,7 +117,7 @@ class Signal:
             )
 
     def _check_columns(self, block: str) -> None:
-        """Refuse means and standard deviations that are not, and what contradicts them."""
+        """Refuse means and standard deviations that are not numbers, or that come with a spread."""
         for name, least in ((f"{block}_mean", -math.inf), (f"{block}_sd", 0.0)):
             value = getattr(self, name)
             if value is None:
@@ -150,7 +150,7 @@ class Signal:
         """Read what a *public* panel says about the features, centred and in the bounds' units.
 
         Calling this on private data would make the plan depend on it, and void the guarantee of
-        whatever was chosen by the plan.
+        everything that is chosen by the plan.
         """
         rows = np.asarray(features, dtype=np.float64)
         if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
@@ -223,10 +223,10 @@ def effective_rank_of(eigenvalues: Floats) -> float:
 def preferred(values: Floats, spread: Floats, alignment: float) -> Floats:
     """Return the variances of slopes along directions in which features have the variances `values`.
 
-    `spread` holds the variances of the features themselves. At alignment 0 effects are alike per
-    standard deviation of a feature, so slopes are the smaller the more a feature varies in the units
-    of its bounds; which features make up which direction is not known, and the largest are taken to go
-    with the largest. At 1 slopes vary as the eigenvalues do.
+    `spread` holds the variances of the features themselves. At alignment 0 effects are equal per
+    standard deviation of a feature, so a slope is smaller where a feature varies more in the units of
+    its bounds. Which features make up which direction is not known: the features that vary most are
+    assigned to the directions of the largest variance. At 1 slopes vary as the eigenvalues do.
     """
     alone = np.quantile(spread, np.linspace(0, 1, len(values)))
     alone = np.maximum(alone / alone.max(), 1e-12)

@@ -1,4 +1,4 @@
-"""Answer before any data is read: how accurate, and which way.
+"""Predict, before any data is read, how accurate each way of releasing will be, and which is best.
 
 `compare_plans` compares every way to protect, release and estimate; `choose_plan` makes the plan of a
 release, with its mechanism chosen by the same predictions if that is asked for. All of it follows from
@@ -19,7 +19,7 @@ from primo.forecast.assumptions import Signal, as_signal
 from primo.forecast.forecast import Prediction, predict_ways
 from primo.forecast.knowledge import better_knowledge
 from primo.forecast.law import Law, law_of
-from primo.forecast.table import MATTERS, PlanComparison, Variant
+from primo.forecast.table import R2_TOLERANCE, PlanComparison, Variant
 from primo.forecast.theory import Regime, regime
 from primo.planning.make import make_plan
 from primo.planning.plan import CovarianceOrigin, Plan
@@ -29,13 +29,13 @@ from primo.privacy.budget import is_number
 from primo.privacy.protection import Protection
 
 __all__ = [
+    "as_count",
+    "available_associations",
     "choose_plan",
     "compare_plans",
-    "offered",
     "public_plan",
     "recommend_association",
     "typical_sd",
-    "whole",
     "with_deviations",
 ]
 
@@ -73,9 +73,9 @@ def compare_plans(
         Bounds as for the release. What they say of the columns is used: a centre and a scale are a
         mean and a standard deviation, 0 to 2 are genotypes. If None, a row norm that fits.
     signal
-        What is assumed of the data; what it states goes before what the bounds say.
+        What is assumed of the data; what it states overrides what the bounds say.
     outcome_sd, feature_sd
-        Typical standard deviations in the columns' own units: short for those of `signal`.
+        Typical standard deviations in the columns' own units: a short form of those of `signal`.
     estimators
         Which to compare.
     fit_intercept
@@ -89,9 +89,8 @@ def compare_plans(
     Examples
     --------
     >>> import primo
-    >>> table = primo.compare_plans(
-    ...     n=5000, d=5, l=10, epsilon=5, protection="both", signal=primo.Signal(r2=0.3)
-    ... )
+    >>> signal = primo.Signal(r2=0.3)
+    >>> table = primo.compare_plans(n=5000, d=5, l=10, epsilon=5, protection="both", signal=signal)
     >>> table.recommended.association
     'gauss'
     >>> 0 < table.recommended.predicted_r2 <= 0.3
@@ -119,7 +118,7 @@ def compare_plans(
     ]
     first = plans[0]
     law = law_of(first, assumed)
-    ways = [(made, association) for made in plans for association in offered(made)]
+    ways = [(made, association) for made in plans for association in available_associations(made)]
     predicted = predict_ways(ways, estimators=estimators, signal=assumed)
     variants = [
         _variant(made, association, name, _regime(made, association, law), prediction)
@@ -160,7 +159,7 @@ def typical_sd(made: Plan, *, signal: Signal | None = None) -> float:
 def with_deviations(
     signal: Signal, *, outcome_sd: float | None = None, feature_sd: float | None = None
 ) -> Signal:
-    """Return the signal with standard deviations that were stated beside it."""
+    """Return the signal with standard deviations that were stated separately."""
     for block, sd in (("outcome", outcome_sd), ("feature", feature_sd)):
         if sd is None:
             continue
@@ -184,7 +183,7 @@ def public_plan(
     fit_intercept: bool = True,
 ) -> Plan:
     """Make the plan of a release that may never be made: delta 1/n² and norms of 1 if not given."""
-    n, d, l = whole("n", n), whole("d", d), whole("l", l)
+    n, d, l = as_count("n", n), as_count("d", d), as_count("l", l)
     if delta is None and n < 2:
         raise InputError(
             Argument("n", n),
@@ -204,7 +203,7 @@ def public_plan(
     return make_plan(settings, n=n, d=d, l=l)
 
 
-def offered(made: Plan) -> tuple[str, ...]:
+def available_associations(made: Plan) -> tuple[str, ...]:
     """Return the mechanisms for XᵀY that a plan can be made with."""
     row_space = made.covariance_origin is CovarianceOrigin.ROW_SPACE
     return associations_for(made.protection, row_space=row_space)
@@ -225,11 +224,11 @@ def choose_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
 def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
     """Choose the mechanism for XᵀY from a plan alone: what association="auto" stands for.
 
-    Gauss, unless projecting is predicted to raise R² by more than `MATTERS` with estimator="auto".
-    What is not forecast (a covariance that is not that of all rows, the paper's noise) has Gauss.
+    Gauss, unless projecting is predicted to raise R² by more than `R2_TOLERANCE` with estimator="auto".
+    What is not forecast (a covariance that is not that of all rows, the paper's noise) uses Gauss.
     Cost: a few estimates with d features, O(d³): seconds for a thousand.
     """
-    choices = offered(made)
+    choices = available_associations(made)
     if (
         len(choices) == 1
         or made.calibration != "exact"
@@ -245,9 +244,9 @@ def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
 
 
 def _simplest(scores: dict[str, float], simple: str) -> str:
-    """Return the name of the highest score, or the simple one if that costs no more than `MATTERS`."""
+    """Return the name of the highest score, or the simple one if it is within `R2_TOLERANCE`."""
     best = max(scores, key=lambda name: scores[name])
-    return best if scores[best] > scores[simple] + MATTERS else simple
+    return best if scores[best] > scores[simple] + R2_TOLERANCE else simple
 
 
 def _variant(
@@ -286,7 +285,7 @@ def _bounds(value: Any, block: str) -> Bounds:
     return Bounds(norm=1.0) if value is None else as_bounds(value, block)
 
 
-def whole(name: str, value: Any) -> int:
+def as_count(name: str, value: Any) -> int:
     """Return a count as an int, or refuse it by its name."""
     if not is_number(value) or not math.isfinite(value) or value != int(value) or value < 1:
         raise InputError(Argument(name, value), " must be a whole number of at least 1")

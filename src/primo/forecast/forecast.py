@@ -1,4 +1,4 @@
-"""How well a release will predict, before any data is read: a small simulation of the real thing.
+"""How well a release will predict, before any data is read: a small simulation of a release.
 
 Under stated assumptions about the rows (`Law`: their means, their spread, what explains them) the
 forecast draws some thousand rows, shortens them to the bounds, sums them, adds Gaussian noise of the
@@ -6,7 +6,7 @@ plan's exact scales to all sums, the means among them, estimates with the real e
 coefficients on new rows. Nothing here sees a row of data, and the time does not depend on n, nor on l
 beyond `MOST_OUTCOMES`.
 
-What is left out: rounding onto the grid, and whatever the data are that the assumptions are not.
+What is left out: rounding onto the grid, and every difference between the data and the assumptions.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from scipy.optimize import brentq
 
 from primo.errors import InputError
 from primo.forecast.assumptions import Signal, as_signal, preferred
+from primo.forecast.expected_norms import with_expected_norms
 from primo.forecast.law import Law, law_of
 from primo.forecast.simulate import Drawn, draw
 from primo.planning.plan import CovarianceOrigin, Plan
@@ -100,21 +101,23 @@ def predict_ways(
                 value=name,
                 remedy=f"choose one of {', '.join(ESTIMATORS)}",
             )
-    law = law_of(ways[0][0], signal)
+    settled = [with_expected_norms(plan, signal) for plan, _ in ways]
+    laws = [law_of(plan, stated) for plan, stated in settled]
+    ways = [(plan, association) for (plan, _), (_, association) in zip(settled, ways, strict=True)]
     scores: list[list[list[float]]] = [[] for _ in ways]
     for repeat in range(max(MOST_REPEATS, SMALL_REPEATS)):
-        drawn: dict[tuple[int, CovarianceOrigin], Drawn] = {}
-        for (plan, association), found in zip(ways, scores, strict=True):
+        drawn: dict[tuple[object, ...], Drawn] = {}
+        for (plan, association), law, found in zip(ways, laws, scores, strict=True):
             simulated = _simulated(plan)
             if repeat >= _repeats(plan, simulated):
                 continue
-            kind = simulated, plan.covariance_origin
+            kind = simulated, plan.covariance_origin, plan.features.norm, plan.outcomes.norm
             if kind not in drawn:
                 drawn[kind] = draw(plan, law, simulated, seed=(_SEED, repeat))
             cohort = drawn[kind].under(plan)
             release = cohort.release(association)
             found.append([cohort.r2(release, name) for name in estimators])
-    ideal = _without_privacy(law, n=ways[0][0].n, d=ways[0][0].d)
+    ideal = _without_privacy(laws[0], n=ways[0][0].n, d=ways[0][0].d)
     shapes = len(signal.alignments)
     return [tuple(_predictions(np.array(found), ideal, shapes)) for found in scores]
 
@@ -139,8 +142,8 @@ def _repeats(plan: Plan, simulated: int) -> int:
 def _predictions(scores: NDArray[np.float64], ideal: float, shapes: int) -> Iterator[Prediction]:
     """Average over repeats, which take the shapes of the signal in turn.
 
-    The standard error is that of the mean over the same shapes; with one draw of each their difference
-    cannot be told from luck, and counts.
+    The standard error is that of the mean over the same shapes; with one draw of each, their
+    difference cannot be told from chance and is included.
     """
     count = len(scores)
     if count >= 2 * shapes:
@@ -157,14 +160,14 @@ def _without_privacy(law: Law, *, n: int, d: int) -> float:
     """Return the R² on new rows of the best ridge without privacy, averaged over alignments."""
     signal = law.signal
     values, spread = signal.spectrum(d), law.features.sd**2
-    # A ridge that knows in which directions slopes are large is a plain one of features scaled so.
+    # A ridge that knows in which directions slopes are large equals a plain ridge on scaled features.
     shapes = [values * preferred(values, spread, alignment) for alignment in signal.alignments]
     scaled = [s[s > 0] / s.sum() for s in shapes]
     return float(np.mean([_ideal_ridge(s, share=signal.r2, n=n) for s in scaled]))
 
 
 def _ideal_ridge(values: NDArray[np.float64], *, share: float, n: int) -> float:
-    """Return the R² on new rows of a ridge with the ideal penalty, fitted to n rows as they are.
+    """Return the R² on new rows of a ridge with the ideal penalty, fitted to n unclipped rows.
 
     `values` are the eigenvalues, of sum 1, of features whose slopes have variance τ² in every
     direction; with residuals of variance s² the ideal penalty is s²/τ². The error is the limit of
@@ -176,7 +179,7 @@ def _ideal_ridge(values: NDArray[np.float64], *, share: float, n: int) -> float:
     def excess(kappa: float) -> float:
         return kappa * (1 - float(np.sum(values / (values + kappa))) / n) - penalty
 
-    # κ is the penalty as it acts; above penalty + Σ values / n the function is positive.
+    # κ is the effective penalty; above penalty + Σ values / n the function is positive.
     kappa = brentq(excess, 0.0, penalty + 1.0 / n, xtol=1e-15)
     kept = values / (values + kappa)
     bias = share * float(values @ (1 - kept) ** 2)

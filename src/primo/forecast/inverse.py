@@ -1,4 +1,4 @@
-"""The plan's questions turned round: which budget, how many outcomes or rows, for a target R².
+"""Inverse questions of a plan: which budget, how many outcomes or rows, for a target R².
 
 Like `primo.compare_plans`, from public numbers and a stated `Signal` alone: nothing here can leak.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from primo.errors import Advice, Argument, InputError, Message
 from primo.forecast.assumptions import Signal, as_signal
-from primo.forecast.compare import offered, public_plan, whole
+from primo.forecast.compare import as_count, available_associations, public_plan
 from primo.forecast.forecast import predict_ways
 from primo.privacy.budget import is_number
 from primo.privacy.protection import Protection
@@ -157,7 +157,7 @@ def rows_for(
         outcome_bounds,
         fit_intercept,
     )
-    fewest = max(2, whole("d", d) + 1)  # below this least squares fits noise exactly
+    fewest = max(2, as_count("d", d) + 1)  # below this least squares fits noise exactly
     if target.reached(n=fewest, d=d, l=l, epsilon=epsilon):
         return fewest
     low, high = _turning_point(
@@ -220,7 +220,7 @@ class _Target:
             outcome_bounds=self.outcome_bounds,
             fit_intercept=self.fit_intercept,
         )
-        choices = offered(made)
+        choices = available_associations(made)
         if self.association != "auto":
             choices = (self.association,)
         found = predict_ways(
@@ -232,7 +232,7 @@ class _Target:
 
 
 def _turning_point(holds: Callable[[int], bool], *, least: int, most: int) -> tuple[int, int]:
-    """Bracket, to 1 %, where a condition that holds at `least` ceases to; both are `most` if never."""
+    """Bracket, to 1 %, where a condition that holds at `least` stops holding; (most, most) if never."""
     low, high = least, min(4 * least, most)
     while holds(high):
         low, high = high, min(4 * high, most)

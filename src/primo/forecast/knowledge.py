@@ -1,6 +1,6 @@
 """What better public knowledge would bring: the same release, planned with other bounds.
 
-Noise is proportional to bounds, so what is known of the columns decides how much of it there is. Every
+Noise is proportional to bounds, so knowledge of the columns decides how much noise there is. Every
 line of the comparison is a forecast of its own, under the same assumptions about the same rows; only
 the bounds differ.
 """
@@ -18,7 +18,7 @@ from primo.errors import InputError, WeakGuaranteeWarning
 from primo.forecast.assumptions import Signal
 from primo.forecast.forecast import LARGE, is_forecast, predict
 from primo.forecast.law import Block, law_of
-from primo.forecast.table import MATTERS, Better
+from primo.forecast.table import R2_TOLERANCE, Better
 from primo.planning.make import extension_plan, make_plan
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.settings import Settings
@@ -27,7 +27,7 @@ from primo.privacy.bounds import Bounds, Clip
 __all__ = ["better_knowledge", "bounds_of", "replanned"]
 
 TOO_LARGE = 700  # features, beyond which each forecast takes minutes
-_AMPLE = 1.25  # lengths of a usual row of genotypes, as Bounds.from_frequencies has it
+_NORM_FACTOR = 1.25  # lengths of a usual row of genotypes, as Bounds.from_frequencies has it
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,7 +45,7 @@ def better_knowledge(
     """Forecast the release under bounds that say more; return what beats `than`, the best first.
 
     Nothing is read: means and deviations are those that are assumed or stated. Ideas that are not
-    forecast to bring more than `MATTERS` are left out. Cost: up to five forecasts, three beyond 200
+    forecast to gain more than `R2_TOLERANCE` are left out. Cost: up to five forecasts, three beyond 200
     features, none beyond 700.
     """
     if min(plan.d, plan.n) > TOO_LARGE or not is_forecast(plan):
@@ -68,7 +68,7 @@ def better_knowledge(
     better = [
         Better(knowledge=idea.words, predicted_r2=r2, instead_of=than)
         for idea, r2 in tried
-        if r2 > than + MATTERS
+        if r2 > than + R2_TOLERANCE
     ]
     return tuple(sorted(better, key=lambda b: -b.predicted_r2))
 
@@ -84,7 +84,7 @@ def replanned(
     epsilon = plan.budget.epsilon if epsilon is None else epsilon
     outcomes = bounds_of(plan.outcomes) if outcomes is None else outcomes
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", WeakGuaranteeWarning)  # said when the release was planned
+        warnings.simplefilter("ignore", WeakGuaranteeWarning)  # the release itself has warned
         if plan.earlier_mu:  # the covariance is paid for already
             return extension_plan(
                 plan, l=plan.l, epsilon=epsilon, delta=plan.budget.delta, outcome_bounds=outcomes
@@ -124,7 +124,7 @@ def _feature_ideas(clip: Clip, block: Block) -> list[_Idea]:
     if not block.genotypes.any():
         return _ideas(clip, block, "features")
     known = block.genotypes
-    norm = math.sqrt(_AMPLE**2 * int(known.sum()) + int((~known).sum()))
+    norm = math.sqrt(_NORM_FACTOR**2 * int(known.sum()) + int((~known).sum()))
     bounds = Bounds(
         centre=np.where(known, clip.centre + clip.scale * block.mean, clip.centre),
         scale=np.where(known, clip.scale * block.sd, clip.scale),
@@ -148,7 +148,7 @@ def _outcome_ideas(clip: Clip, block: Block) -> list[_Idea]:
 def _ideas(clip: Clip, block: Block, name: str) -> list[_Idea]:
     """Return a norm that fits, and means and deviations in place of a range, as ideas for features."""
     width = clip.width
-    # The longest of few columns strays further from a usual one.
+    # With few columns the longest row is further from a usual one.
     room = 1.15 + 1 / math.sqrt(width)
     found = []
     norm = float(f"{room * block.length:.2g}")

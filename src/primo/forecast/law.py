@@ -2,8 +2,9 @@
 
 Bounds are public knowledge about columns, and say more than how long a row may be. A centre and a scale
 are a public mean and standard deviation; genotypes that lie in 0 to 2 have the mean 2f and the
-variance 2f(1 − f) of an allele frequency f; of any other range the least is assumed that makes it an
-honest one. What is assumed is said in words, so that it can be contradicted by a stated number.
+variance 2f(1 − f) of an allele frequency f; for any
+other range, constants are assumed (`RANGE_SD`, `RANGE_OFFSET`). Every assumption is stated in words, so
+that the user can replace it by a stated number.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["Block", "Law", "law_of"]
 Floats = NDArray[np.float64]
 
 #: A range about which nothing else is known reaches three standard deviations to either side of its
-#: middle, and the mean lies off the middle, on one side or the other, by so many of them.
+#: middle; the mean lies this many standard deviations off the middle, on one side or the other.
 RANGE_SD, RANGE_OFFSET = 1 / 3, 3 / 4
 
 #: Frequencies of alleles about which nothing is known: evenly spread between these.
@@ -153,7 +154,7 @@ def _block(
         means = (_columns(mean, clip, f"{block}_mean") - clip.centre) / clip.scale
     if sd is not None:
         deviations = _columns(sd, clip, f"{block}_sd") / clip.scale
-        if mean is None:  # of a range, an offset counts in standard deviations
+        if mean is None:  # the offset of a range is in standard deviations
             means = np.where(known.ranges, means * (deviations / known.sd), means)
     if mean is not None or sd is not None:
         stated = " and ".join(
@@ -202,7 +203,7 @@ def _from_bounds(clip: Clip, block: str, share: float) -> Block:
     genotypes = (clip.centre == 1) & (clip.scale == 1) & (block == "feature")
     binary = (clip.centre == 0.5) & (clip.scale == 0.5)
     ranges = ~(genotypes | binary)
-    even = np.mod(0.5 + _GOLDEN * np.arange(width), 1.0)  # every part of it is spread evenly
+    even = np.mod(0.5 + _GOLDEN * np.arange(width), 1.0)  # every part of the sequence is even
     f = RAREST + (COMMONEST - RAREST) * even
     offset = np.where(even < 0.5, -RANGE_OFFSET, RANGE_OFFSET) * RANGE_SD
     mean = np.where(ranges, offset, 2 * f - 1)

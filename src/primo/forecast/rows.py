@@ -1,4 +1,4 @@
-"""Rows that nobody has: drawn under a `Law`, cut and shortened to their bounds, and summed.
+"""Simulated rows: drawn under a `Law`, cut and shortened to their bounds, and summed.
 
 A few thousand rows stand for any number. What more rows change is that residuals average out, so the
 residuals' part in the sums is made as small as it is for all rows (`Sums`).
@@ -21,7 +21,7 @@ __all__ = ["Sums", "Truth", "draw_truth", "sum_rows", "wishart_factor"]
 Floats = NDArray[np.float64]
 Seed = tuple[int, int]
 
-FEWEST_ROWS, ROWS_PER_FEATURE = 2000, 10  # that stand for more
+FEWEST_ROWS, ROWS_PER_FEATURE = 2000, 10  # simulated; they stand for more
 BLOCK = 2048  # rows in memory at a time
 
 
@@ -91,7 +91,7 @@ def draw_truth(law: Law, d: int, chosen: NDArray[np.intp], seed: Seed) -> Truth:
 def sum_rows(law: Law, truth: Truth, *, n: int, l: int, keep_rows: bool, seed: Seed) -> Sums:
     """Sum n rows whose simulated outcomes stand for l; at most some thousand rows are drawn.
 
-    Write Y = P + Q, where Q is what the residuals leave that has nothing to do with the features. If
+    Write Y = P + Q, where Q is the part of the residuals that is unrelated to the features. If
     N rows stand for n, sums with P grow as n/N. Those of Q with anything else are sums of n
     independent terms and grow as √(n/N); QᵀQ is drawn with n degrees of freedom.
     """
@@ -149,8 +149,8 @@ def _drawn(
             beyond = (l / m - 1) * np.einsum("ij,ij->i", explained, explained)
             beyond += float(np.mean(truth.residual**2)) * streams[2].chisquare(l - m, size)
         y = _within(explained + e, law.outcomes, beyond)
-        # A row is shortened by its residual and by what is explained alike, so the parts are told
-        # apart again: by regression of what is left of an outcome on what was explained of it.
+        # Shortening mixes the residual and the explained part of a row, so they are separated again:
+        # by regression of the shortened outcome on its explained part.
         centred = explained - explained.mean(axis=0)
         spread = np.einsum("ij,ij->j", centred, centred)
         along = np.einsum("ij,ij->j", centred, y)

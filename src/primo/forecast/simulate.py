@@ -1,8 +1,8 @@
-"""Cohorts that do not exist, drawn under a `Law`, and their releases.
+"""Simulated cohorts, drawn under a `Law`, and their releases.
 
 The noise on XᵀX has no preferred direction, so features may be drawn in the basis in which they are
-uncorrelated. Outcomes that are not simulated are like those that are: a part of them stands for all,
-with the noise that all cause.
+uncorrelated. The simulated outcomes stand for all of them, with the noise that all of
+them cause.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class Cohort:
         d = plan.d
         if part == 1:
             moments = self.sums.outcome_moments
-            turned = project_onto_features(noisy[:d].T, moments, radius=radius)
-            found, left = turned.association.T, turned.noise_left
+            transposed = project_onto_features(noisy[:d].T, moments, radius=radius)
+            found, left = transposed.association.T, transposed.noise_left
         else:
             kept, left = self._kept_of_many(radius)
             middle = np.outer(self.sums.feature_sums, self.sums.outcome_sums) / plan.n
@@ -148,7 +148,7 @@ class Cohort:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Drawn:
-    """Rows of a cohort, summed; they serve every plan with the same shape and bounds."""
+    """Rows of a cohort, summed; every plan with the same shape and bounds can use them."""
 
     truth: Truth
     sums: Sums

@@ -1,4 +1,4 @@
-"""What `primo.compare_plans` returns: every variant considered, as numbers and as a letter."""
+"""What `primo.compare_plans` returns: every variant considered, as numbers and as text."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from primo.forecast.assumptions import Signal
 from primo.forecast.theory import Regime
 from primo.privacy.protection import Protection
 
-__all__ = ["MATTERS", "Better", "PlanComparison", "Variant"]
+__all__ = ["R2_TOLERANCE", "Better", "PlanComparison", "Variant"]
 
 #: A simpler way is preferred unless another is predicted to be better by more than this.
-MATTERS = 0.005
+R2_TOLERANCE = 0.005
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Better:
     instead_of: float
 
     def __str__(self) -> str:
-        """Return a line to read."""
+        """Return one line of text."""
         return f"{self.predicted_r2:.3f} instead of {self.instead_of:.3f} with {self.knowledge}"
 
 
@@ -88,17 +88,17 @@ class PlanComparison:
         """Return the variant to use under a protection.
 
         The highest predicted R²; a simpler one (Gauss before projection, "auto", which adapts to
-        the release, before a fixed estimator) if that costs no more than `MATTERS`.
+        the release, before a fixed estimator) if that costs no more than `R2_TOLERANCE`.
         """
         protection = Protection.parse(protection)
         among = [v for v in self.variants if v.protection is protection]
         if not among:
             raise InputError(
                 Argument("protection", str(protection)),
-                " is not part of this plan, which has " + ", ".join(self.protections),
+                " is not part of this comparison, which has " + ", ".join(self.protections),
             )
         top = max(v.predicted_r2 for v in among)
-        close = [v for v in among if v.predicted_r2 >= top - MATTERS]
+        close = [v for v in among if v.predicted_r2 >= top - R2_TOLERANCE]
         return min(close, key=lambda v: (v.association != "gauss", v.estimator != "auto"))
 
     def to_dict(self) -> dict[str, Any]:
@@ -126,8 +126,8 @@ class PlanComparison:
             f"{_count(self.l, 'outcome')}; "
             f"epsilon {self.epsilon:g}, delta {self.delta:.3g}. No data was read.",
             *_wrap(
-                f"Assumed: {'; '.join(self.assumptions)}. If that is not so, the prediction is not "
-                "either: state your own with signal=Signal(...), or by --signal-r2, --outcome-sd and "
+                f"Assumed: {'; '.join(self.assumptions)}. If that is wrong, so is the prediction: "
+                "state your own with signal=Signal(...), or by --signal-r2, --outcome-sd and "
                 "--feature-sd." + self._in_units()
             ),
         ]
@@ -139,7 +139,7 @@ class PlanComparison:
             )
         return (
             f" For the outcomes that is a standard deviation of {self.outcome_sd:.3g} (median) in their "
-            "own units; if yours is another, pass outcome_sd=."
+            "own units; if yours differs, pass outcome_sd=."
         )
 
     def _table(self) -> list[str]:
@@ -176,7 +176,7 @@ class PlanComparison:
             text += " Little is left of the signal: more rows, fewer outcomes or a larger epsilon."
         for protection in self.protections[1:]:
             other = self.best(protection)
-            if other.predicted_r2 > chosen.predicted_r2 + MATTERS:
+            if other.predicted_r2 > chosen.predicted_r2 + R2_TOLERANCE:
                 public = "outcomes" if protection is Protection.FEATURES else "features"
                 text += (
                     f" If the {public} are public anyway, protection={str(protection)!r} gives "

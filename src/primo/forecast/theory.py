@@ -46,7 +46,7 @@ _COSTS = {1: "1", 2: "sqrt(l)", 3: "1", 4: "sqrt(n)/d^(1/4)", 5: "l^(1/4)*sqrt(n
 
 @dataclass(frozen=True, kw_only=True)
 class Regime:
-    """Where a problem stands in Table 1."""
+    """The row of Table 1 that a problem belongs to."""
 
     row: int  # of Table 1, counted from 1
     condition: str  # why this row, with the numbers put in
@@ -158,8 +158,8 @@ def regime(
 
     Notes
     -----
-    Theorem 1 holds for every l, so Gauss keeps rows 1 and 2 beyond l = n/√d, where the table turns to
-    the projection: under `both` there is no projection to turn to.
+    Theorem 1 holds for every l, so Gauss keeps rows 1 and 2 beyond l = n/√d, where the table uses the
+    projection: under `both` there is no projection.
     """
     protection = Protection.parse(protection)
     _check(n=n, d=d, l=l, epsilon=epsilon)

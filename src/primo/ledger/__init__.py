@@ -1,4 +1,4 @@
-"""What has been spent on people, by whom, for what, in a history that shows every change."""
+"""What was spent on people, by whom and for what, in a history in which every change is detected."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def create_ledger(
         The column (or columns, or index of a frame) that names a person: "IID" for genotype files. A
         charge whose people are named by another one is refused. If None, the first charge decides.
     by_values
-        Know people by the feature values of their rows, for data without ids. The same person with
-        another choice of columns then passes for another person: prefer ids.
+        Recognise people by the feature values of their rows, for data without ids. With another choice
+        of columns the same person is taken for another person: prefer ids.
     key_file
         Where the key is written, readable by its owner only; one that exists is used. By default
         PRIMO_LEDGER_KEY_FILE or, for a file, the same name with .key beside it.
@@ -81,7 +81,7 @@ def create_ledger(
             remedy=Message.of("give ", Argument("key_file"), f", or set {KEY_FILE_VARIABLE}"),
         )
     fresh = not os.path.lexists(path)
-    key = make_key(path)  # first: a ledger without its key would be of no use
+    key = make_key(path)  # first: a ledger without its key would be useless
     try:
         store.create(first_row(limit, key, naming))
     except PrimoError:
@@ -124,16 +124,16 @@ def open_ledger(
 
 def _store(where: Where, *, readonly: bool) -> Store:
     if not isinstance(where, str | os.PathLike):
-        raise InputError("a ledger is a file, or at a postgresql:// URL; give its path or address")
+        raise InputError("expected the path of a ledger file or a postgresql:// URL")
     text = os.fspath(where)
     if text.startswith(("postgresql://", "postgres://")):
         store = PostgresStore(url=text, readonly=readonly)
-        _ = store.where  # refuses an address that is none
+        _ = store.where  # refuses an invalid address
         return store
     if "://" in text:
         scheme = text.split("://", maxsplit=1)[0]
         raise InputError(
-            f"{scheme}:// is no place for a ledger; give a file or a postgresql:// URL"
+            f"a ledger cannot be at a {scheme}:// address; give a file or a postgresql:// URL"
         )
     return SqliteStore(path=Path(text), readonly=readonly)
 

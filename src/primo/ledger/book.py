@@ -1,4 +1,4 @@
-"""The ledger itself: charge before read, refuse what does not fit, and tell what happened."""
+"""The ledger itself: charge before rows are read, refuse what does not fit, report what happened."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _LONGEST = 10_000  # characters of a name or a purpose
 
 
 class Ledger:
-    """What has been spent on people, by whom, for what; `open_ledger` and `create_ledger` make it.
+    """What was spent on people, by whom and for what; `open_ledger` and `create_ledger` make it.
 
     Guarantee: a charge that returned is on disk, and at that moment everything that was ever charged to
-    data sets that share a person with this one fitted every limit that holds for them. Processes
-    take turns; a process that dies leaves its whole charge or nothing.
+    data sets that share a person with this one fitted every limit that holds for them. One
+    process writes at a time; a process that dies leaves its whole charge or nothing.
     """
 
     def __init__(self, store: Store, key: Key | None, *, readonly: bool = False) -> None:
@@ -49,7 +49,7 @@ class Ledger:
         self._compared: dict[tuple[str, int], bool] = {}
 
     def __repr__(self) -> str:
-        """Say where it is."""
+        """Show where the ledger is."""
         return f"<Ledger {self.where}>"
 
     @property
@@ -59,7 +59,7 @@ class Ledger:
 
     @property
     def key(self) -> Key:
-        """The key that people are recognised with; an error if it is not at hand."""
+        """The key that people are recognised with; an error if it was not found."""
         if self._key is None:
             raise LedgerError(
                 f"the key of {self.where} was not found", argument="key_file", remedy=lost_key()
@@ -73,12 +73,12 @@ class Ledger:
 
     @property
     def naming(self) -> Naming:
-        """What its people are known by; charges that name people otherwise are refused."""
+        """What people are recognised by; charges that name people by something else are refused."""
         return self._state().naming
 
     @property
     def head(self) -> str:
-        """The hash of the last entry; noted elsewhere, it shows later that the end is not missing."""
+        """The hash of the last entry; a copy kept elsewhere later shows whether the end is missing."""
         return self._state().last.hash
 
     def charge(
@@ -116,13 +116,13 @@ class Ledger:
         BudgetError
             If it does not fit; the ledger is unchanged.
         InputError
-            If its people are named by other columns than those of this ledger; likewise.
+            If its people are named by other columns than those of this ledger; the ledger is unchanged.
         """
         _check_text(release_id=release_id, purpose=purpose)
         self._check_sketch(sketch)
 
-        def act(pen: _Pen) -> Charge:
-            state = pen.state
+        def act(appender: _Appender) -> Charge:
+            state = appender.state
             state.naming.check(sketch.person, self.where)
             earlier = state.charges.get(release_id)
             if earlier is not None:
@@ -136,11 +136,11 @@ class Ledger:
                     )
                 self._check_same(state, earlier, sketch, cost)
                 return earlier
-            around = self._around(state, sketch, pen.writer.people)
+            related = self._related(state, sketch, appender.writer.people)
             known = state.number_of(sketch.digest) is not None
-            self._check_limits(state, around, cost, known=known)
-            number = self._register(pen, sketch, around, dataset)
-            pen.write(
+            self._check_limits(state, related, cost, known=known)
+            number = self._register(appender, sketch, related, dataset)
+            appender.write(
                 kind="charge",
                 dataset=number,
                 release_id=release_id,
@@ -148,15 +148,15 @@ class Ledger:
                 purpose=purpose,
                 user=_user(user),
             )
-            return pen.state.charges[release_id]
+            return appender.state.charges[release_id]
 
-        self._around(self._state(), sketch, self._store.people)  # compare before the lock
+        self._related(self._state(), sketch, self._store.people)  # compare before the lock
         return self._write(act)
 
     def check_limits(self, cost: Cost) -> None:
         """Refuse a cost that fits no limit of this ledger, whoever the people are and even if unspent.
 
-        For a look before people are matched: the answer depends on nobody.
+        Called before people are matched: the answer does not depend on who they are.
         """
         state = self._state()
         limits = {state.limit, *state.limits.values()}
@@ -165,21 +165,23 @@ class Ledger:
             raise BudgetError(_refusal(self.where, whom, state.limit, [], cost))
 
     def finish(self, release_id: str, digest: str) -> Charge:
-        """Record that a release was published, with the hash of what was; once and for all."""
+        """Record that a release was published, with its digest; this cannot be changed later."""
         _check_text(release_id=release_id, digest=digest)
 
-        def act(pen: _Pen) -> Charge:
-            charge = pen.state.charges.get(release_id)
+        def act(appender: _Appender) -> Charge:
+            charge = appender.state.charges.get(release_id)
             if charge is None:
                 raise LedgerError(f"release {release_id!r} was never charged to {self.where}")
             if charge.digest is None:
-                pen.write(kind="finish", release_id=release_id, digest=digest, user=_user(None))
+                appender.write(
+                    kind="finish", release_id=release_id, digest=digest, user=_user(None)
+                )
             elif charge.digest != digest:
                 raise LedgerError(
                     f"release {release_id!r} was published already, with other numbers. One charge "
                     "pays for one release; two draws of noise could be averaged"
                 )
-            return pen.state.charges[release_id]
+            return appender.state.charges[release_id]
 
         return self._write(act)
 
@@ -196,7 +198,7 @@ class Ledger:
         user: str | None = None,
         release_id: str | None = None,
     ) -> Charge:
-        """Enter by hand what was spent elsewhere; a fact, so no limit refuses it.
+        """Enter by hand what was spent elsewhere; it was already spent, so no limit refuses it.
 
         `dataset` is a label of the ledger, a sketch, or None: every data set, known now or later.
         """
@@ -205,19 +207,19 @@ class Ledger:
         if isinstance(dataset, Sketch):
             self._check_sketch(dataset)
 
-        def act(pen: _Pen) -> Charge:
-            earlier = pen.state.charges.get(release_id)
+        def act(appender: _Appender) -> Charge:
+            earlier = appender.state.charges.get(release_id)
             if earlier is not None:
                 if earlier.cost != cost or not earlier.elsewhere:
                     raise LedgerError(f"release {release_id!r} is in {self.where} already")
                 return earlier
             if isinstance(dataset, Sketch):
-                pen.state.naming.check(dataset.person, self.where)
-                around = self._around(pen.state, dataset, pen.writer.people)
-                number: int | None = self._register(pen, dataset, around, None)
+                appender.state.naming.check(dataset.person, self.where)
+                related = self._related(appender.state, dataset, appender.writer.people)
+                number: int | None = self._register(appender, dataset, related, None)
             else:
-                number = None if dataset is None else pen.state.labelled(dataset)
-            pen.write(
+                number = None if dataset is None else appender.state.labelled(dataset)
+            appender.write(
                 kind="note",
                 dataset=number,
                 release_id=release_id,
@@ -225,7 +227,7 @@ class Ledger:
                 purpose=purpose,
                 user=_user(user),
             )
-            return pen.state.charges[release_id]
+            return appender.state.charges[release_id]
 
         return self._write(act)
 
@@ -235,13 +237,15 @@ class Ledger:
         """Change the limit of a data set, or, without one, of all that have none of their own."""
         _check_text(purpose=purpose)
 
-        def act(pen: _Pen) -> None:
-            state = pen.state
+        def act(appender: _Appender) -> None:
+            state = appender.state
             number = None if dataset is None else state.labelled(dataset)
             if limit == (state.limit if number is None else state.limits.get(number)):
                 return
             stored = {"epsilon": limit.epsilon, "delta": limit.delta}
-            pen.write(kind="limit", dataset=number, limit=stored, purpose=purpose, user=_user(user))
+            appender.write(
+                kind="limit", dataset=number, limit=stored, purpose=purpose, user=_user(user)
+            )
 
         self._write(act)
 
@@ -260,18 +264,18 @@ class Ledger:
     def verify(self, expected_head: str | None = None) -> str:
         """Check every entry and return the head; raise `LedgerError` naming the first bad one.
 
-        With `expected_head`, a head that was noted earlier, also see that nothing was cut off since.
+        With `expected_head`, a head that was noted earlier, also check that nothing was cut off since.
         """
         state = self._state()
         if expected_head is not None and expected_head not in {e.hash for e in state.entries}:
             raise LedgerError(
                 f"{self.where} does not contain the entry {expected_head[:16]}… that was its head: the "
-                "end was cut off, or an old copy took its place. Restore the newest copy"
+                "end was cut off, or it was replaced by an old copy. Restore the newest copy"
             )
         return state.last.hash
 
     def export(self, path: str | os.PathLike[str]) -> Path:
-        """Write the verified history for an auditor: .jsonl with the chain, or .csv to look at.
+        """Write the verified history for an auditor: .jsonl with the chain, or .csv as a table.
 
         Neither holds a token of a person.
         """
@@ -284,32 +288,32 @@ class Ledger:
         self._store.grant(role, write=False)
 
     def grant_writer(self, role: str) -> None:
-        """Let a role of the database charge; with the key it can, and change nothing past."""
+        """Let a role of the database charge (it also needs the key); it cannot change past entries."""
         self._store.grant(role, write=True)
 
     def _state(self) -> State:
         return read_state(self._store.rows(), self._key, where=self.where)
 
-    def _write(self, act: Callable[[_Pen], T]) -> T:
+    def _write(self, act: Callable[[_Appender], T]) -> T:
         if self._readonly:
             raise LedgerError(
-                f"{self.where} was opened to be read only",
+                f"{self.where} was opened as read-only",
                 remedy=Message.of("open it without ", Argument("readonly")),
             )
         key = self.key
 
-        def alone(writer: Writer) -> T:
-            return act(_Pen(writer=writer, key=key, where=self.where))
+        def locked(writer: Writer) -> T:
+            return act(_Appender(writer=writer, key=key, where=self.where))
 
-        return self._store.write(alone)
+        return self._store.write(locked)
 
-    def _around(
+    def _related(
         self, state: State, sketch: Sketch, people: Callable[[int], bytes | None]
     ) -> frozenset[int]:
         """Return the data sets that share a person with the sketch."""
         number = state.number_of(sketch.digest)
         if number is not None:
-            return state.around(number)
+            return state.related(number)
         found = set()
         for dataset in state.datasets.values():
             pair = (sketch.digest, dataset.number)
@@ -326,34 +330,34 @@ class Ledger:
         return frozenset(found)
 
     def _check_limits(
-        self, state: State, around: frozenset[int], cost: Cost, *, known: bool
+        self, state: State, related: frozenset[int], cost: Cost, *, known: bool
     ) -> None:
         """Refuse a cost that breaks the limit of anyone among these people."""
-        earlier = state.costs(around)
+        earlier = state.costs(related)
         limits: dict[Budget, str] = {} if known else {state.limit: "people who are new to it"}
-        for number in sorted(around, reverse=True):
+        for number in sorted(related, reverse=True):
             limits[state.limit_of(number)] = repr(state.datasets[number].label)
         for limit, whom in limits.items():
             if not fits([*earlier, cost], limit):
                 raise BudgetError(_refusal(self.where, whom, limit, earlier, cost))
 
     def _register(
-        self, pen: _Pen, sketch: Sketch, around: frozenset[int], label: str | None
+        self, appender: _Appender, sketch: Sketch, related: frozenset[int], label: str | None
     ) -> int:
         """Return the number of the data set of these people, which may be new."""
-        known = pen.state.number_of(sketch.digest)
+        known = appender.state.number_of(sketch.digest)
         if known is not None:
             return known
-        number = len(pen.state.datasets) + 1
-        pen.writer.add_people(number, sketch.to_bytes())
-        pen.write(
+        number = len(appender.state.datasets) + 1
+        appender.writer.add_people(number, sketch.to_bytes())
+        appender.write(
             kind="dataset",
             dataset=number,
-            label=_new_label(pen.state, label or f"data set {number}"),
+            label=_new_label(appender.state, label or f"data set {number}"),
             rows=sketch.rows,
             person=sketch.person and list(sketch.person),
             people=sketch.digest,
-            overlaps=sorted(around),
+            overlaps=sorted(related),
             user=_user(None),
         )
         return number
@@ -376,7 +380,7 @@ class Ledger:
 
 
 @dataclass(kw_only=True)
-class _Pen:
+class _Appender:
     """Appends entries inside a transaction, and knows the state after each."""
 
     writer: Writer
@@ -428,7 +432,7 @@ def _digits(value: float, *, up: bool = False) -> str:
         return f"{max(value, 0.0):g}"
     unit = 10.0 ** (math.floor(math.log10(value)) - 3)
     steps = value / unit
-    # A number that was asked for in few digits is not spoiled by the float behind it.
+    # A number that was given in few digits keeps them.
     near = round(steps)
     whole = near if abs(steps - near) < 1e-6 else math.ceil(steps) if up else math.floor(steps)
     return f"{whole * unit:.4g}"
@@ -451,13 +455,11 @@ def _user(given: str | None) -> str:
         return given
     try:
         return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # a container without names
+    except (KeyError, OSError, ImportError):  # a container without user names
         return f"uid {os.getuid()}"
 
 
 def _check_text(**texts: str) -> None:
     for name, text in texts.items():
         if not isinstance(text, str) or not text.strip() or len(text) > _LONGEST:
-            raise InputError(
-                Argument(name), " must be a text that is not empty; it is kept in the history"
-            )
+            raise InputError(Argument(name), " must not be empty; it is kept in the history")

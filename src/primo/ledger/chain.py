@@ -1,10 +1,10 @@
-"""A history that cannot be changed unseen: every entry carries the hash of the one before.
+"""A history in which every change is detected: every entry carries the hash of the one before.
 
 An entry is one line of canonical JSON. Its hash is SHA-256 of that line, and the line contains the
 number of the entry and the hash of the previous one, so an entry that was changed, removed, inserted
-or moved breaks the chain there. The seal, keyed, is more: someone without the key cannot write a
-new chain that passes. What no chain shows from inside is that its *end* was cut off; note the
-head (the last hash) elsewhere to see that.
+or moved breaks the chain there. Each entry also has a seal, which is keyed: someone without the key
+cannot write a new chain that passes. A chain alone does not show that its *end* was cut off; note the
+head (the last hash) elsewhere to detect that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _START = "0" * 64  # stands for the hash before the first
 class Row:
     """One entry as it is stored."""
 
-    number: int  # 1, 2, 3, ... in the order of writing; clocks play no part
+    number: int  # 1, 2, 3, ... in the order of writing; clocks do not matter
     body: str
     hash: str
     seal: str
@@ -58,8 +58,8 @@ def link(previous: Row | None, fields: Fields, key: Key) -> Row:
 def read_chain(rows: Iterable[Row], *, where: str) -> list[Fields]:
     """Return the fields of every entry, or name the first one that is not what was written.
 
-    Guarantee: any change is seen that is not a recomputation of the whole rest of the chain, or a cut
-    at its end. Cost: one hash per entry.
+    Guarantee: detects any change, except a recomputation of the whole rest of the chain or a cut at
+    its end. Cost: one hash per entry.
     """
     found: list[Fields] = []
     before = _START
@@ -83,8 +83,8 @@ def read_chain(rows: Iterable[Row], *, where: str) -> list[Fields]:
 def check_seals(rows: Iterable[Row], key: Key, *, where: str) -> None:
     """Name the first entry of a chain that was written without the key.
 
-    Guarantee: with `read_chain`, any change by someone who did not have the key is seen, except that
-    the end is missing.
+    Guarantee: together with `read_chain`, detects any change by someone who did not have the key,
+    except a cut at the end.
     """
     for row in rows:
         if not hmac.compare_digest(row.seal.encode(), key.seal(row.hash).encode()):

@@ -1,4 +1,4 @@
-"""What the ledger tells: entries, charges, and what is spent and left."""
+"""What the ledger returns: entries, charges, and what is spent and left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Entry:
     """One line of the history; what does not apply to its kind is None."""
 
     number: int
-    time: str  # UTC, of the clock of whoever wrote it; the order is that of the numbers
+    time: str  # UTC, by the writer's clock; the order is that of the numbers
     kind: str  # created, dataset, charge, note, finish, limit
     user: str
     hash: str

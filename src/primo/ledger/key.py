@@ -1,6 +1,6 @@
 """The secret that turns people into tokens and seals the history.
 
-It does not live in the ledger. Whoever has both can ask "is this person in the data set?" by computing
+It is not stored in the ledger. Whoever has both can ask "is this person in the data set?" by computing
 the person's token; whoever has the ledger alone sees random numbers. Nobody needs it to read.
 """
 
@@ -26,12 +26,12 @@ _BYTES = 32
 
 @dataclass(frozen=True, repr=False)
 class Key:
-    """32 secret bytes; each use has its own name, so that no output serves as another's."""
+    """32 secret bytes; each use has its own label, so that no output can be used for another purpose."""
 
     secret: bytes
 
     def __repr__(self) -> str:
-        """Say that there is one."""
+        """Hide the secret."""
         return "<Key (secret)>"
 
     @property

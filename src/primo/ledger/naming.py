@@ -1,4 +1,4 @@
-"""What names a person in a ledger: one thing for all its people, or they could not be compared."""
+"""What identifies a person in a ledger: the same for all its people, so that they can be compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Person = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Naming:
-    """What the people of a ledger are known by; fixed when it is made, or by its first charge.
+    """What people are recognised by; fixed when the ledger is made, or by its first charge.
 
     Guarantee: all charges of a ledger are compared with each other, because all of them name people by
     the same columns, or all by the values of their rows.
@@ -28,7 +28,7 @@ class Naming:
 
     @classmethod
     def of(cls, person: str | Sequence[str] | None, by_values: bool) -> Self:
-        """Return what a steward asks for."""
+        """Return the naming that a steward asks for."""
         if person is None:
             return cls(by_values=by_values)
         names = (person,) if isinstance(person, str) else tuple(person)
@@ -73,7 +73,7 @@ class Naming:
         if self.by_values:
             if person is not None:
                 raise InputError(
-                    f"{where} knows people by the values of their rows; make the sketch with ",
+                    f"{where} recognises people by the values of their rows; make the sketch with ",
                     Argument("by_values", True),
                     argument="by_values",
                 )
@@ -81,24 +81,24 @@ class Naming:
         remedy = _remedy(self.person)
         if person is None:
             raise InputError(
-                f"{where} knows people by their ids, and these rows have none",
+                f"{where} recognises people by their ids, and these rows have none",
                 argument="id_column",
                 remedy=Message.of(
                     remedy,
-                    ". (A default index counts rows and names nobody; rows are known by their values "
-                    "only in a ledger that its steward made so, with ",
+                    ". (A default index counts rows and identifies nobody; rows are recognised by "
+                    "their values only in a ledger that its steward made with ",
                     Argument("by_values", True),
                     ".) Nothing was charged",
                 ),
             )
         if "" in person:
             raise InputError(
-                f"{where} knows people by ids that have a name, and those of these rows have none",
+                f"{where} recognises people by ids that have a name, and these ids have none",
                 argument="id_column",
                 remedy=Message.of(
                     remedy,
-                    ". (An index without a name may be left over from counting rows, and then other "
-                    "rows are the same people; ",
+                    ". (An index without a name may just count rows, and then the same ids can "
+                    "belong to other people; ",
                     Argument("ids", ...),
                     " takes a name with ",
                     Argument("id_name", ...),
@@ -109,7 +109,7 @@ class Naming:
             fixed = "its steward pinned" if self.pinned else "its first charge fixed"
             raise InputError(
                 f"{where} names people by {in_words(self.person)} ({fixed} that), and these rows name "
-                f"them by {in_words(person)}: the same people would pass for others",
+                f"them by {in_words(person)}: the same people would be taken for others",
                 argument="id_column",
                 value=person[0] if len(person) == 1 else person,
                 remedy=Message.of(
@@ -120,11 +120,11 @@ class Naming:
             )
 
     def __str__(self) -> str:
-        """Say it for people."""
+        """Return a sentence."""
         if self.by_values:
-            return "People are known by the values of their rows."
+            return "People are recognised by the values of their rows."
         if self.person is None:
-            return "People are known by their ids; the first charge fixes which column holds them."
+            return "People are recognised by their ids; the first charge fixes which column holds them."
         fixed = "pinned by the steward" if self.pinned else "fixed by the first charge"
         return f"A person is named by {in_words(self.person)} ({fixed})."
 
@@ -135,7 +135,7 @@ def in_words(person: Person) -> str:
 
 
 def _remedy(person: Person | None) -> Message:
-    """Say how ids are given, as far as possible by name."""
+    """Say how to give the ids, with the name of the column if it is fixed."""
     names = ("IID",) if person is None else person
     column = names[0] if len(names) == 1 else list(names)
     example = "for example " if person is None else ""

@@ -20,11 +20,11 @@ _SAMPLE = 4096
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Sketch:
-    """Who is in a data set: one 64-bit token a person; `primo.rows.person_tokens.sketch` makes it."""
+    """Who is in a data set: one 64-bit token per person; `primo.rows.person_tokens.sketch` makes it."""
 
     tokens: Tokens
     rows: int
-    person: Person | None  # the columns that the ids stand in; None: tokens stand for values
+    person: Person | None  # the columns with the ids; None: tokens stand for values
     key_check: str  # public name of the key that was used
     digest: str = field(init=False)
 
@@ -38,7 +38,7 @@ class Sketch:
         return "values" if self.person is None else "ids"
 
     def __repr__(self) -> str:
-        """Say how it was made, and nothing of whom."""
+        """Say how it was made; show no token."""
         return f"<Sketch n={self.rows} by {self.by} (private)>"
 
     def to_bytes(self) -> bytes:
@@ -59,10 +59,10 @@ def tokens_digest(data: bytes) -> str:
 def share_people(first: Tokens, second: Tokens) -> bool:
     """Say whether two sets have a person in common.
 
-    Never misses one; says yes to strangers with probability n₁·n₂/2⁶⁴ (5e-8 for a million each).
+    Never misses one; a wrong yes has probability n₁·n₂/2⁶⁴ (5e-8 for a million each).
     Cost: O(small·log large), and little where a percent or more is shared.
     """
-    # Tokens are uniform, so the smallest of each are a fair sample: they settle the usual case.
+    # Tokens are uniform, so the smallest of each are a fair sample: they decide the usual case.
     if np.isin(first[:_SAMPLE], second[:_SAMPLE], assume_unique=True).any():
         return True
     small, large = sorted((first, second), key=len)

@@ -1,7 +1,7 @@
 """The ledger in a PostgreSQL database, for a team.
 
-One advisory lock per ledger makes writers take turns; it needs no right to change rows, ends with its
-transaction, and dies with its connection. Tables are made in the first schema of the search path, so
+One advisory lock per ledger lets one writer work at a time. It needs no right to change rows, and ends
+with its transaction or its connection. Tables are made in the first schema of the search path, so
 `postgresql://host/db?options=-csearch_path%3Dcohort` keeps several ledgers in one database.
 """
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from primo._util.optional import optional
 from primo.errors import Advice, Argument, InputError, LedgerError, Message, PrimoError
 from primo.ledger.chain import Row
-from primo.ledger.store import PATIENCE, Writer
+from primo.ledger.store import LOCK_TIMEOUT, Writer
 
 if TYPE_CHECKING:
     import psycopg
@@ -55,9 +55,9 @@ _REMEDIES: dict[str, str | Message] = {
     "UniqueViolation": "an entry of this number exists; run it again",
 }
 
-_HOPELESS = ("does not exist", "authentication failed", "translate host name", "permission denied")
+_PERMANENT = ("does not exist", "authentication failed", "translate host name", "permission denied")
 
-_SHORT = 5.0  # seconds for a first contact: an address may simply be wrong
+_CONNECT_TIMEOUT = 5.0  # seconds for a first contact: an address may simply be wrong
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,36 +91,36 @@ class PostgresStore:
                 _PostgresWriter(connection).append(first)
 
         try:
-            self._patiently(attempt, seconds=_SHORT, expected=exists)
+            self._retrying(attempt, seconds=_CONNECT_TIMEOUT, expected=exists)
         except exists:
             raise InputError(
                 f"{self.where} holds a ledger already; open it, or choose another database or schema"
             ) from None
 
     def reach(self) -> None:
-        """See that the server answers, and do not wait long for it."""
-        self._patiently(lambda connection: None, seconds=_SHORT)
+        """Check that the server answers, and do not wait long for it."""
+        self._retrying(lambda connection: None, seconds=_CONNECT_TIMEOUT)
 
     def rows(self) -> list[Row]:
         """Return all entries in order."""
-        return self._patiently(lambda connection: _PostgresWriter(connection).rows())
+        return self._retrying(lambda connection: _PostgresWriter(connection).rows())
 
     def people(self, dataset: int) -> bytes | None:
         """Return the tokens of a data set."""
-        return self._patiently(lambda connection: _PostgresWriter(connection).people(dataset))
+        return self._retrying(lambda connection: _PostgresWriter(connection).people(dataset))
 
     def write(self, act: Callable[[Writer], T]) -> T:
-        """Run `act` alone with the ledger and commit, or leave everything as it was."""
+        """Run `act` under the lock and commit, or leave everything as it was."""
 
         def attempt(connection: psycopg.Connection[Any]) -> T:
             with connection.transaction():
                 # Whatever the server's defaults: a commit is on disk, and a wait has an end.
                 connection.execute("SET LOCAL synchronous_commit = on")
-                connection.execute(f"SET LOCAL lock_timeout = {int(PATIENCE * 1000)}")
+                connection.execute(f"SET LOCAL lock_timeout = {int(LOCK_TIMEOUT * 1000)}")
                 connection.execute(_LOCK)
                 return act(_PostgresWriter(connection))
 
-        return self._patiently(attempt)
+        return self._retrying(attempt)
 
     def grant(self, role: str, *, write: bool) -> None:
         """Let a role read the entries; a writer also appends, and sees the tokens."""
@@ -139,13 +139,13 @@ class PostgresStore:
 
         missing = driver.errors.UndefinedObject
         try:
-            self._patiently(attempt, expected=(missing,))
+            self._retrying(attempt, expected=(missing,))
         except missing:
             raise InputError(
                 Argument("role", role), " does not exist", remedy="CREATE ROLE it first"
             ) from None
 
-    def _patiently(
+    def _retrying(
         self,
         attempt: Callable[[psycopg.Connection[Any]], T],
         *,
@@ -154,7 +154,7 @@ class PostgresStore:
     ) -> T:
         """Run on a fresh connection, and again if the connection was lost: a server may restart."""
         driver = _driver()
-        until, pause = time.monotonic() + (PATIENCE if seconds is None else seconds), 0.05
+        until, pause = time.monotonic() + (LOCK_TIMEOUT if seconds is None else seconds), 0.05
         while True:
             try:
                 with self._connection() as connection:
@@ -172,7 +172,7 @@ class PostgresStore:
                     ),
                 ) from None
             except driver.Error as error:
-                if not _may_pass(error) or time.monotonic() + pause > until:
+                if not _is_temporary(error) or time.monotonic() + pause > until:
                     raise self._explain(error) from None
             time.sleep(pause)
             pause = min(2 * pause, 2.0)
@@ -184,7 +184,7 @@ class PostgresStore:
             self.url, autocommit=True, connect_timeout=10, prepare_threshold=None
         )
         with connection:
-            # After the lock is ours a statement must see what the last holder committed.
+            # Once we hold the lock, a statement must see what the last holder committed.
             connection.isolation_level = driver.IsolationLevel.READ_COMMITTED
             connection.read_only = self.readonly
             yield connection
@@ -195,8 +195,8 @@ class PostgresStore:
             return LedgerError(f"{self.where} cannot be used: ", _REMEDIES[name])
         first = (str(error).splitlines() or [name])[0]
         return LedgerError(
-            f"{self.where} cannot be used ({first}). See that the server is up, then run it again with "
-            "the same release: a release is never charged twice"
+            f"{self.where} cannot be used ({first}). Check that the server is up, then run it again "
+            "with the same release: a release is never charged twice"
         )
 
 
@@ -227,17 +227,17 @@ class _PostgresWriter:
         self.connection.execute("INSERT INTO primo_people VALUES (%s, %b)", (dataset, tokens))
 
 
-def _may_pass(error: psycopg.Error) -> bool:
-    """Say whether an error is that of a connection, which the next one may not have."""
+def _is_temporary(error: psycopg.Error) -> bool:
+    """Say whether an error is that of a connection, so that a new connection may work."""
     errors = _driver().errors
     if isinstance(error, (errors.AdminShutdown, errors.CannotConnectNow, errors.CrashShutdown)):
         return True
-    # Failures of the network and of connecting have no code, and some of those never pass.
+    # Failures of the network and of connecting have no code, and some of those are permanent.
     words = str(error)
     return (
         isinstance(error, _driver().OperationalError)
         and error.sqlstate is None
-        and not any(hopeless in words for hopeless in _HOPELESS)
+        and not any(text in words for text in _PERMANENT)
     )
 
 

@@ -1,11 +1,11 @@
 """The ledger in one SQLite file.
 
-The rollback journal and not the write-ahead log: a commit is then in the one file that a steward
-copies. `synchronous=EXTRA` also syncs the folder, so that a commit followed by a power cut stays
-a commit: losing one would be spending without counting.
+It uses the rollback journal and not the write-ahead log, so that a commit is in the one file that a
+steward copies. `synchronous=EXTRA` also syncs the folder, so that a commit followed by a power cut stays
+a commit: a lost commit would be spending that is not counted.
 
-The file holds a token of every person, so it is its owner's alone: mode 0600, and SQLite gives its
-journal the same. A file, or a journal beside it, that somebody else made could turn the history back.
+The file holds a token of every person, so only its owner may read it: mode 0600, and SQLite gives its
+journal the same. A file, or a journal next to it, that somebody else made could undo entries.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TypeVar
 from primo._util.ownership import create_ours, why_not_ours
 from primo.errors import Advice, InputError, LedgerError, Message, PrimoError, PrivacyError
 from primo.ledger.chain import Row
-from primo.ledger.store import PATIENCE, Writer
+from primo.ledger.store import LOCK_TIMEOUT, Writer
 
 __all__ = ["SqliteStore"]
 
@@ -60,8 +60,8 @@ _REMEDIES = {
     "SQLITE_CANTOPEN": "the file or its folder may not be opened; look at their permissions",
     "SQLITE_PERM": "the file may not be opened; look at its permissions",
     "SQLITE_AUTH": "the file may not be opened; look at its permissions",
-    "SQLITE_IOERR": "the disk reports an error; run it again with the same release once it is well: a "
-    "release is never charged twice",
+    "SQLITE_IOERR": "the disk reports an error; run it again with the same release once the disk works: "
+    "a release is never charged twice",
     "SQLITE_CORRUPT": "the file is damaged; restore it from a copy",
     "SQLITE_NOTADB": "this is not a ledger that primo made, or it is damaged",
     "SQLITE_CONSTRAINT": "an entry would have broken the order; restore it from a copy",
@@ -101,12 +101,12 @@ class SqliteStore:
                 )
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             for statement in _SCHEMA.split(";\n"):
-                # A trigger's body ends in "; END", so that ";\n" parts statements only.
+                # A trigger's body ends in "; END", so that ";\n" only separates statements.
                 connection.execute(statement)
             _SqliteWriter(connection).append(first)
 
     def reach(self) -> None:
-        """See that there is a ledger."""
+        """Check that there is a ledger."""
         with self._connection("ro"):
             pass
 
@@ -121,14 +121,14 @@ class SqliteStore:
             return _SqliteWriter(connection).people(dataset)
 
     def write(self, act: Callable[[Writer], T]) -> T:
-        """Run `act` alone with the ledger and commit, or leave everything as it was."""
+        """Run `act` under the lock and commit, or leave everything as it was."""
         with self._connection("rw") as connection, _transaction(connection):
             return act(_SqliteWriter(connection))
 
     def grant(self, role: str, *, write: bool) -> None:
         """Refuse: a file has no roles."""
         raise InputError(
-            "a ledger in a file has no roles and is its owner's alone; use PostgreSQL for a team"
+            "a ledger in a file has no roles, and only its owner may use it; use PostgreSQL for a team"
         )
 
     @contextmanager
@@ -139,7 +139,7 @@ class SqliteStore:
             mode = "rw"
         uri = f"{self.path.absolute().as_uri()}?mode={mode}"
         try:
-            connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
+            connection = sqlite3.connect(uri, uri=True, timeout=LOCK_TIMEOUT, isolation_level=None)
             with closing(connection):
                 connection.text_factory = lambda text: text.decode(errors="replace")
                 connection.execute("PRAGMA trusted_schema = OFF")
@@ -155,9 +155,9 @@ class SqliteStore:
             ) from None
 
     def _check_ours(self) -> None:
-        """Refuse a file, or a journal beside it, that others made or may read.
+        """Refuse a file, or a journal next to it, that others made or may read.
 
-        By name and not by descriptor: to close one would let go of the locks of other connections.
+        By name and not by descriptor: closing one would release the locks of other connections.
         """
         if not (self.path.is_file() or self.path.is_symlink()):
             raise InputError(
@@ -179,7 +179,7 @@ class SqliteStore:
                     )
 
     def _check_folder(self) -> None:
-        """Refuse a folder where others may put a journal beside the ledger, or an old copy of it."""
+        """Refuse a folder where others may put a journal next to the ledger, or an old copy of it."""
         folder = self.path.parent.absolute()
         found = folder.stat()
         if found.st_uid not in (0, os.geteuid()):
@@ -189,8 +189,8 @@ class SqliteStore:
         else:
             return
         raise PrivacyError(
-            f"{self.where!r} is refused: {why}, and so can turn its history back. Use a folder of your "
-            f"own; if this one is, `chmod go-w {folder}`"
+            f"{self.where!r} is refused: {why}, who could put an old copy in its place. Use a folder of "
+            f"your own; if this one is yours, run `chmod go-w {folder}`"
         )
 
     def _check(self, connection: sqlite3.Connection) -> None:
@@ -205,15 +205,15 @@ class SqliteStore:
                 kind = InputError if prefix == "SQLITE_NOTADB" else LedgerError
                 return kind(f"{self.where!r} cannot be used: {remedy}")
         return LedgerError(
-            f"{self.where!r} cannot be used ({error}); restore it from a copy if this stays"
+            f"{self.where!r} cannot be used ({error}); restore it from a copy if this happens again"
         )
 
 
 def _remedy(path: Path) -> str:
-    """Say how a file that is not ours alone is mended, if it is ours."""
+    """Say how to make a file private that others may read."""
     if path.is_symlink():
         return "Name the file itself, not a link to it"
-    return f"If it is yours, `chmod 600 {path}`"
+    return f"If it is yours, run `chmod 600 {path}`"
 
 
 @contextmanager

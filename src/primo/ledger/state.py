@@ -1,4 +1,4 @@
-"""The state of the books: what the entries say, replayed from the first."""
+"""The state of a ledger: all entries, applied in order from the first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class State:
         """Return the limit of a data set: its own, or the ledger's."""
         return self.limits.get(number, self.limit)
 
-    def around(self, number: int) -> frozenset[int]:
+    def related(self, number: int) -> frozenset[int]:
         """Return the data set and those that share people with it."""
         later = (d.number for d in self.datasets.values() if number in d.overlaps)
         return frozenset({number, *self.datasets[number].overlaps, *later})
@@ -64,9 +64,11 @@ class State:
 
     def spent(self, number: int) -> Spent:
         """Return what was spent on the people of a data set."""
-        around, limit = self.around(number), self.limit_of(number)
-        costs = self.costs(around)
-        limits = {self.limit_of(other) for other in around}  # whoever is in two obeys both
+        related, limit = self.related(number), self.limit_of(number)
+        costs = self.costs(related)
+        limits = {
+            self.limit_of(other) for other in related
+        }  # both hold for a person in two of them
         return Spent(
             dataset=self.datasets[number].label,
             rows=self.datasets[number].rows,
@@ -75,11 +77,11 @@ class State:
             epsilon=epsilon_spent(costs, limit.delta),
             left=min((left(costs, one) for one in limits), key=lambda rest: rest.mu),
             releases=len(costs),
-            overlaps=tuple(self.datasets[other].label for other in sorted(around - {number})),
+            overlaps=tuple(self.datasets[other].label for other in sorted(related - {number})),
         )
 
     def apply(self, fields: Fields, row: Row) -> None:
-        """Take in the next entry."""
+        """Apply the next entry."""
         entry = Entry(
             number=row.number,
             time=fields["time"],
@@ -160,7 +162,7 @@ def read_state(rows: Iterable[Row], key: Key | None, *, where: str) -> State:
                 f"{where} has format {first['format']!r} and this primo writes format {FORMAT}; use "
                 "the primo that made it",
                 remedy=Message.of(
-                    "To go on with this one, make a new ledger with ",
+                    "To use this version, make a new ledger with ",
                     Advice("create_ledger", "create_ledger (primo ledger init)"),
                     " and enter there what was spent (primo ledger note)",
                 ),

@@ -1,4 +1,4 @@
-"""What the books need of a database: read all entries, and append in a transaction nobody else is in."""
+"""What the ledger needs of a database: read all entries, and append in an exclusive transaction."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Protocol, TypeVar
 
 from primo.ledger.chain import Row
 
-__all__ = ["PATIENCE", "Store", "Writer"]
+__all__ = ["LOCK_TIMEOUT", "Store", "Writer"]
 
 #: Seconds to wait for other processes, or for a server that restarts, before giving up.
-PATIENCE = 30.0
+LOCK_TIMEOUT = 30.0
 
 T = TypeVar("T")
 
 
 class Writer(Protocol):
-    """The inside of a transaction: alone with the ledger until it ends."""
+    """The inside of an exclusive transaction: nobody else writes until it ends."""
 
     def rows(self) -> list[Row]:
         """Return all entries in order."""
@@ -38,12 +38,12 @@ class Writer(Protocol):
 class Store(Protocol):
     """A database with the entries and, apart from them, the tokens.
 
-    Each call opens its own connection: nothing to lose in a fork, a sleep or a restart.
+    Each call opens its own connection, so forks, sleep and restarts do no harm.
     """
 
     @property
     def where(self) -> str:
-        """What to call it in a message; no password in it."""
+        """Its name in messages, without a password."""
         ...
 
     def create(self, first: Row) -> None:
@@ -51,7 +51,7 @@ class Store(Protocol):
         ...
 
     def reach(self) -> None:
-        """See that there is something at this address, and fail soon if not."""
+        """Check that there is something at this address, and fail soon if not."""
         ...
 
     def rows(self) -> list[Row]:
@@ -63,7 +63,7 @@ class Store(Protocol):
         ...
 
     def write(self, act: Callable[[Writer], T]) -> T:
-        """Run `act` alone with the ledger and commit, or leave everything as it was.
+        """Run `act` under the lock and commit, or leave everything as it was.
 
         When this returns, what was appended survives a crash of the machine. `act` may be run again
         after a lost connection whose commit may or may not have happened, so it must look first

@@ -4,7 +4,7 @@
 [features]            # all features, unless a column says otherwise
 lower = 0
 upper = 2
-norm = 4.5            # optional: row norm in scaled units, (value - middle) / half-width
+norm = "auto"         # found privately; or a row norm in scaled units, (value - middle) / half-width
 
 [features.columns.age]
 lower = 18
@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from primo.errors import BoundsError, InputError
-from primo.privacy.bounds import Bounds
+from primo.privacy.bounds import AUTO, Bounds
 from primo.privacy.budget import is_number
 
 __all__ = ["Limit", "block_bounds", "read_bounds_file"]
@@ -53,13 +53,16 @@ class Limit:
 
 
 def read_bounds_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a bounds file and check its words; column names are checked by `block_bounds`."""
+    """Read a bounds file and check its keys; column names are checked by `block_bounds`."""
     try:
         with open(path, "rb") as file:
             table = tomllib.load(file)
     except OSError as error:
         raise InputError(f"bounds file {str(path)!r}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of a number too long
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # not TOML, not UTF-8, or too long a number
         raise InputError(f"bounds file {str(path)!r} is not TOML: {error}") from None
     _only(table, _BLOCKS, str(path))
     for block, spec in table.items():
@@ -85,27 +88,27 @@ def block_bounds(
     *,
     block: str,
     known: Mapping[str, Limit] | None = None,
-    norm: float | None = None,
+    norm: float | str | None = None,
 ) -> Bounds | None:
-    """Return the bounds of a block from its section of a bounds file, or None if nothing is said.
+    """Return the bounds of a block from its section of a bounds file, or None if it has none.
 
     `known` are limits that follow from what a column is (a genotype lies in 0 to 2); the file may
     override them. `norm` is the row norm if the file gives none.
     """
     spec, known = dict(spec or {}), known or {}
-    if not spec and not known:
+    if not spec and not known and norm != AUTO:
         return None
     columns: dict[str, Any] = spec.pop("columns", {})
     norm = spec.pop("norm", norm)
-    if norm is not None and not (is_number(norm) and norm > 0):
-        raise BoundsError(f"[{block}] norm = {norm!r} must be a positive number")
+    if norm not in (None, AUTO) and not (is_number(norm) and float(norm) > 0):
+        raise BoundsError(f'[{block}] norm = {norm!r} must be a positive number or "auto"')
     common = _limit(spec, f"[{block}]") if any(key in spec for key in _KEYS) else None
     if not columns and not known and common is None:
         return Bounds(norm=norm)
     for pattern in columns:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise InputError(
-                f"[{block}.columns.{pattern}] names no column of the {block}; they are called "
+                f"[{block}.columns.{pattern}] matches no column of the {block}, which are called "
                 f"{', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
             )
     overrides = {
@@ -123,7 +126,7 @@ def block_bounds(
     return _bounds([limit for limit in limits if limit is not None], norm, block)
 
 
-def _bounds(limits: list[Limit], norm: float | None, block: str) -> Bounds:
+def _bounds(limits: list[Limit], norm: float | str | None, block: str) -> Bounds:
     centre = np.array([limit.centre for limit in limits])
     scale = np.array([limit.scale for limit in limits])
     if all(limit.box for limit in limits):
@@ -139,7 +142,7 @@ def _pick(
     common: Limit | None,
     known: Mapping[str, Limit],
 ) -> Limit | None:
-    """Return what is said of a column: by its name, by a pattern, by what it is, of the whole block."""
+    """Return the limit of a column: by its name, a pattern, the kind of column, or the whole block."""
     if name in overrides:
         return overrides[name]
     for pattern, limit in overrides.items():

@@ -1,23 +1,25 @@
-"""Does a plan state the guarantee that its noise gives? Everything is computed anew.
+"""Check that a plan states the guarantee that its noise gives; everything is computed again.
 
 A plan that was made here does (`planning.make`). One that was read from a file may have been edited, and
-nobody should be told an epsilon, or build on a protection, that the noise does not back. What a file
-alone cannot show is what no noise depends on, if all its parts were rewritten alike: whether a block
-that counts as private did get its noise (so also which protection was kept), what earlier releases
-cost, how many rows a person owns, whether the noise can be recomputed from a seed, how many rows there
-were, which bounds they were clipped to, and how missing values were treated. For that the ledger
-keeps the digest of the bundle.
+nobody should be told an epsilon, or rely on a protection, that the noise does not give. Some facts do
+not change the noise, so a file in which all parts were changed consistently cannot show that they are
+wrong: whether a block that counts as private did get its noise (so also which protection was kept),
+what earlier releases cost, how many rows a person owns, whether the noise can be recomputed from a
+seed, how many rows there were, which bounds they were clipped to, and how missing values were treated.
+For these the ledger keeps the digest of the bundle.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from primo.errors import InputError, PrivacyError
 from primo.planning.make import margin_of, paper_algorithm, sampled_scales
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.settings import Settings, check_choices
 from primo.privacy.calibration import epsilon_with_margin
+from primo.privacy.grid import SMALLEST_VARIANCE_BITS
 from primo.privacy.paper import PaperAlgorithm, paper_scales
 from primo.privacy.protection import Protection
 from primo.privacy.sensitivity import joint_distance
@@ -105,7 +107,7 @@ def _check_words(plan: Plan) -> None:
 
 
 def _check_origin(plan: Plan) -> None:
-    """See that an exact covariance is public, and that one of an earlier release was paid for."""
+    """Check that an exact covariance is public, and that one of an earlier release was paid for."""
     origin, private = plan.covariance_origin, plan.protection.features_private
     wide_and_public = not private and plan.width > plan.n
     _refuse(
@@ -136,7 +138,7 @@ def _check_noise(plan: Plan) -> None:
     grid = plan.grid
     spent = joint_distance(grid.p if plan.covariance_noisy else 0 * grid.p, grid.q, grid.s)
     _refuse(
-        _fits(plan.mu, math.sqrt(spent)),
+        _fits(plan.mu, math.sqrt(spent + _searched(plan))),
         "the noise does not fit the guarantee that the plan states: mu is another",
     )
     if plan.covariance_noisy or plan.calibration != "exact":
@@ -146,9 +148,32 @@ def _check_noise(plan: Plan) -> None:
     _refuse(split_fits, "the noise does not fit the split ratio that the plan states")
 
 
+def _searched(plan: Plan) -> Fraction:
+    """Return the squared mu of the histograms of row lengths; refuse any that no planner makes."""
+    search = plan.norm_search
+    blocks = ("features", "outcomes")
+    _refuse(
+        plan.auto_norms in ((), ("features",), ("outcomes",), blocks),
+        "the plan is not one that primo makes: it finds norms of blocks that do not exist",
+    )
+    if search is None:
+        return Fraction(0)
+    _refuse(
+        search.variance_bits >= SMALLEST_VARIANCE_BITS
+        and search.unit >= 1
+        and all(
+            getattr(search, block) == (plan.is_private(block) and block in plan.auto_norms)
+            for block in blocks
+        ),
+        "the noise of the histograms of row lengths does not fit the plan",
+    )
+    return search.spent
+
+
 def _check_epsilon(plan: Plan) -> None:
     """Compute epsilon at delta from the noise, and compare it with what is stated and was asked for."""
-    own = margin_of(plan.width, plan.l, plan.full_outcome_moments)
+    histograms = len(plan.auto_norms)
+    own = margin_of(plan.width, plan.l, plan.full_outcome_moments, histograms=histograms)
     earlier = plan.earlier_mu > 0  # the margins of the earlier releases are then included
     _refuse(
         math.isclose(plan.margin, own, rel_tol=1e-9) or (earlier and own < plan.margin < 1),

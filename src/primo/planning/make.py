@@ -13,6 +13,8 @@ from primo.privacy.bounds import Bounds, as_bounds, missing_bounds
 from primo.privacy.budget import Budget, is_whole
 from primo.privacy.calibration import epsilon_with_margin, lattice_margin, mu_of, split_ratio
 from primo.privacy.grid import SMALLEST_VARIANCE_BITS, Grid, joint_grid, make_grid
+from primo.privacy.lengths import BINS
+from primo.privacy.norm_search import DEFAULT_SHARE, NormSearch, norm_search, speaks
 from primo.privacy.paper import PaperAlgorithm, paper_scales
 from primo.privacy.protection import Protection
 from primo.privacy.sensitivity import joint_distance
@@ -24,6 +26,7 @@ __all__ = [
     "make_plan",
     "margin_of",
     "paper_algorithm",
+    "remaining_mu",
     "sampled_scales",
 ]
 
@@ -56,20 +59,24 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     origin = _origin(settings, protection, n=n, d=d)
     intercept = bool(settings.fit_intercept)
     full = _full(settings.outcome_moments, l)
-    margin = margin_of(d + intercept, l, full)
+    auto_norms = _auto_norms(settings, features=features, outcomes=outcomes)
+    margin = margin_of(d + intercept, l, full, histograms=len(auto_norms))
     covariance_noisy = protection.features_private and origin is CovarianceOrigin.ROWS
+    search = None
     if settings.calibration != "exact":
         algorithm = paper_algorithm(protection, settings.calibration, rows)
         calibrated = _paper(budget, n, algorithm, protection, rows, margin)
     elif rows is not None and rows < n:
         calibrated = _sampled(budget, n, l, rows, settings.split, margin)
     else:
-        # Without a covariance to pay for nothing is to be split; 2 minimises σ₂.
+        # Where no covariance is paid for there is nothing to split; 2 minimises σ₂.
         ratio = (settings.split or split_ratio(l)) if covariance_noisy else 2.0
         mu = mu_of(budget, margin=margin)
-        calibrated = mu, budget.epsilon, ratio, joint_grid(mu=mu, split=ratio, n=n)
+        search = _norm_search(auto_norms, protection, mu=mu, share=settings.norm_share, n=n)
+        left = mu if search is None else remaining_mu(mu, search)
+        calibrated = mu, budget.epsilon, ratio, joint_grid(mu=left, split=ratio, n=n)
     mu, given, ratio, grid = calibrated
-    return Plan(
+    plan = Plan(
         n=n,
         d=d,
         l=l,
@@ -90,7 +97,57 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
         sampled=rows if rows is None or rows < n else None,
         covariance_origin=origin,
         rows_per_person=settings.rows_per_person,
+        auto_norms=auto_norms,
+        norm_search=search,
     )
+    _check_fallback(plan, features=features, outcomes=outcomes)
+    return plan
+
+
+def remaining_mu(mu: float, search: NormSearch) -> float:
+    """Return what the histograms of row lengths leave of mu, never more than that."""
+    return math.sqrt(mu**2 - float(search.spent)) * (1 - 1e-12)
+
+
+def _auto_norms(settings: Settings, *, features: Bounds, outcomes: Bounds) -> tuple[str, ...]:
+    """Return the blocks whose norm is to be found; refuse it where the cost is not that of one mu."""
+    bounds = {"features": features, "outcomes": outcomes}
+    found = tuple(block for block, limits in bounds.items() if limits.auto_norm)
+    if found and (settings.calibration != "exact" or settings.covariance_rows is not None):
+        raise BoundsError(
+            f"the {found[0]} have ",
+            Argument("bounds.norm", "auto"),
+            ", which goes with ",
+            Argument("calibration", "exact"),
+            " and a covariance of all rows",
+            remedy=Message.of("state the norm, or leave ", Argument("covariance_rows"), " out"),
+        )
+    return found
+
+
+def _norm_search(
+    auto_norms: tuple[str, ...], protection: Protection, *, mu: float, share: float, n: int
+) -> NormSearch | None:
+    """Plan the noisy histograms of private blocks; None without any, or if they would say nothing."""
+    features = "features" in auto_norms and protection.features_private
+    outcomes = "outcomes" in auto_norms and protection.outcomes_private
+    if not (features or outcomes):
+        return None
+    search = norm_search(mu=math.sqrt(share) * mu, features=features, outcomes=outcomes)
+    return search if speaks(n, search.sigma) else None
+
+
+def _check_fallback(plan: Plan, *, features: Bounds, outcomes: Bounds) -> None:
+    """Refuse a norm that can neither be found, for want of rows, nor follows from ranges."""
+    for block, bounds in (("features", features), ("outcomes", outcomes)):
+        if block in plan.declined and not bounds.has_fallback:
+            raise BoundsError(
+                f"the {block} have ",
+                Argument("bounds.norm", "auto"),
+                f" and no range, but {plan.n} rows are too few to find a norm with ",
+                Argument("epsilon", plan.budget.epsilon),
+                remedy="State a norm or a range from public knowledge, or spend more",
+            )
 
 
 def _check_counts(budget: Budget, *, n: int, d: int, l: int) -> None:
@@ -147,18 +204,21 @@ def extension_plan(
     if l < 1:
         raise InputError(Argument("l", l), " must be at least 1")
     full = _full("auto", l)
-    margin = margin_of(earlier.width, l, full)
+    auto_norms = ("outcomes",) if outcomes.auto_norm else ()
+    margin = margin_of(earlier.width, l, full, histograms=len(auto_norms))
     mu = mu_of(budget, margin=margin)
-    q = mu**2 / 4 * (1 - 1e-11)
+    search = _norm_search(auto_norms, earlier.protection, mu=mu, share=DEFAULT_SHARE, n=earlier.n)
+    left = mu if search is None else remaining_mu(mu, search)
+    q = left**2 / 4 * (1 - 1e-11)
     grid = make_grid(
         p=q / 2, q=q, n=earlier.n, feature_radius_squared=earlier.grid.feature_radius_squared
     )
     # The stored covariance keeps its own noise; nothing of it is drawn again.
     kept = earlier.grid.covariance_variance_bits
-    if joint_distance(0 * grid.p, grid.q, grid.s) > mu**2:
+    if joint_distance(0 * grid.p, grid.q, grid.s) > left**2:
         raise AssertionError(f"{grid} exceeds mu={mu!r}")  # a bug, never the user's fault
     origin = earlier.covariance_origin
-    return Plan(
+    plan = Plan(
         n=earlier.n,
         d=earlier.d,
         l=l,
@@ -184,7 +244,11 @@ def extension_plan(
         covariance_origin=CovarianceOrigin.EARLIER if origin is CovarianceOrigin.ROWS else origin,
         earlier_mu=earlier.total_mu,
         rows_per_person=earlier.rows_per_person,
+        auto_norms=auto_norms,
+        norm_search=search,
     )
+    _check_fallback(plan, features=Bounds(norm=1.0), outcomes=outcomes)
+    return plan
 
 
 _Calibrated = tuple[float, float, float, Grid]  # mu, epsilon, split, grid
@@ -231,7 +295,7 @@ def _paper(
 def _sampled(
     budget: Budget, n: int, l: int, covariance_rows: int, split: float | None, margin: float
 ) -> _Calibrated:
-    """Noise for a covariance of sampled rows beside an association of all rows."""
+    """Noise for a covariance of sampled rows and an association of all rows."""
     scales = calibrate(budget, rows=n, sampled=covariance_rows, l=l, split=split, margin=margin)
     p, q, _ = scales.squares
     # Room for the float rounding of p and q; more is rarely needed, at the smallest budgets.
@@ -255,7 +319,7 @@ def sampled_scales(n: int, covariance_rows: int, grid: Grid) -> SampledScales:
 
 
 def _public(value: Any, block: str, *, private: bool) -> Bounds:
-    """Return the bounds if they are public knowledge, which for a private block is not its data."""
+    """Return the bounds; refuse bounds of a private block that were read off its own data."""
     if value is None:
         raise missing_bounds(block)
     bounds = as_bounds(value, block.removesuffix("s"))
@@ -272,7 +336,8 @@ def _full(outcome_moments: str, l: int) -> bool:
     return outcome_moments == "full" or (outcome_moments == "auto" and l <= FULL_OUTCOME_MOMENTS)
 
 
-def margin_of(width: int, l: int, full: bool) -> float:
+def margin_of(width: int, l: int, full: bool, *, histograms: int = 0) -> float:
     """Return the lattice margin of a release of this many numbers."""
     count = width * (width + 1) // 2 + width * l + (l * (l + 1) // 2 if full else l)
+    count += histograms * BINS
     return lattice_margin(count, SMALLEST_VARIANCE_BITS)

@@ -12,6 +12,7 @@ from primo.privacy.bounds import Clip
 from primo.privacy.budget import Budget
 from primo.privacy.calibration import epsilon_with_margin
 from primo.privacy.grid import Grid
+from primo.privacy.norm_search import NormSearch
 from primo.privacy.protection import Protection
 
 __all__ = ["CovarianceOrigin", "Plan"]
@@ -76,13 +77,35 @@ class Plan:
     covariance_origin: CovarianceOrigin = CovarianceOrigin.ROWS
     earlier_mu: float = 0.0  # of the earlier releases that this one extends, composed
     rows_per_person: int = 1  # 2 where a row is a haplotype; the guarantee above is for one row
+    auto_norms: tuple[str, ...] = ()  # blocks whose norm was asked to be found: norm="auto"
+    norm_search: NormSearch | None = None  # noisy histograms that private norms are found from
 
     def __post_init__(self) -> None:
-        """Refuse more rows of a person than anybody owns, which floats could not multiply by."""
+        """Refuse a number of rows per person that is too large for float arithmetic."""
         if self.rows_per_person > MOST_ROWS_PER_PERSON:
             raise InputError(
                 Argument("rows_per_person"), f" must be at most {MOST_ROWS_PER_PERSON}"
             )
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """Blocks whose row lengths a first pass counts, to find a norm: with noise if private."""
+        return tuple(
+            block
+            for block in self.auto_norms
+            if not self.is_private(block)
+            or (self.norm_search is not None and getattr(self.norm_search, block))
+        )
+
+    @property
+    def declined(self) -> tuple[str, ...]:
+        """Blocks with norm="auto" whose rows are too few to find one: the stated bound is used."""
+        return tuple(block for block in self.auto_norms if block not in self.counted)
+
+    def is_private(self, block: str) -> bool:
+        """Whether "features" or "outcomes" are protected."""
+        protection = self.protection
+        return protection.features_private if block == "features" else protection.outcomes_private
 
     @property
     def width(self) -> int:
@@ -101,7 +124,7 @@ class Plan:
 
     @property
     def person_mu(self) -> float:
-        """Total mu against replacing all rows of a person: the mean moves as many times as far."""
+        """Total mu against replacing all rows of a person: `rows_per_person` times that of one row."""
         return self.rows_per_person * self.total_mu
 
     @property

@@ -51,7 +51,7 @@ def reference_covariance(covariance: Any, mean: Any, plan: Plan) -> NDArray[np.f
         raise InputError(Argument("public_covariance"), " must be symmetric")
     if np.linalg.eigvalsh(matrix)[0] < -1e-8 * largest:
         raise InputError(
-            Argument("public_covariance"), " has a negative eigenvalue, so it is no covariance"
+            Argument("public_covariance"), " has a negative eigenvalue, so it is not a covariance"
         )
     wide = np.flatnonzero(np.diagonal(matrix) > scale**2 * (1 + 1e-6))
     if plan.features.box and len(wide):
@@ -65,7 +65,7 @@ def reference_covariance(covariance: Any, mean: Any, plan: Plan) -> NDArray[np.f
         warnings.warn(
             PrimoWarning(
                 Argument("public_covariance"),
-                " has ones on its diagonal. A correlation (LD) matrix only serves if the "
+                " has ones on its diagonal. A correlation (LD) matrix is only right if the "
                 "features were standardised in the same way",
                 remedy="otherwise give the covariance",
             ),

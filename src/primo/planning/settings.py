@@ -7,6 +7,7 @@ from typing import Any
 
 from primo.errors import Argument, InputError, Message
 from primo.privacy.budget import is_number
+from primo.privacy.norm_search import DEFAULT_SHARE
 from primo.privacy.protection import Protection
 
 __all__ = [
@@ -54,6 +55,8 @@ class Settings:
         "full" (all of YᵀY), "diagonal", or "auto" (full up to 512 outcomes).
     rows_per_person
         How many rows one person owns; the budget is that of one row.
+    norm_share
+        Share of mu² that finds norms, where bounds have norm="auto".
     """
 
     epsilon: float
@@ -71,6 +74,7 @@ class Settings:
     split: float | None = None
     outcome_moments: str = "auto"
     rows_per_person: int = 1
+    norm_share: float = DEFAULT_SHARE
 
 
 def spelled_missing(value: Any) -> Any:
@@ -111,7 +115,7 @@ def check_association(association: str, protection: Protection, *, auto: bool = 
 
 
 def check_choices(settings: Settings) -> None:
-    """Refuse unknown words and combinations that make no sense, with the way out."""
+    """Refuse unknown words and combinations that make no sense; the error names a remedy."""
     protection = Protection.parse(settings.protection)
     rows, calibration = settings.covariance_rows, settings.calibration
     for name, value, choices in (
@@ -129,6 +133,11 @@ def check_choices(settings: Settings) -> None:
             Argument("split", split),
             " must lie between 0.001 and 2: at 2 the covariance already costs nothing, above it the "
             "association would only get noisier",
+        )
+    if not (is_number(settings.norm_share) and 0.001 <= settings.norm_share <= 0.5):
+        raise InputError(
+            Argument("norm_share", settings.norm_share),
+            " must lie between 0.001 and 0.5: the share of the budget (of mu squared) that finds norms",
         )
     check_association(settings.association, protection)
     if rows is not None and protection is not Protection.BOTH:

@@ -1,9 +1,10 @@
 r"""What several releases cost together: exact composition, never a sum of epsilons.
 
 A Gaussian release costs mu; squares add up. Something else costs an (ε, δ) pair, which says that it is
-at worst randomised response with a leak: with probability δ everything is told, otherwise the privacy
-loss is +ε with probability 1/(1 + e^-ε) and -ε with probability 1/(1 + e^ε) (Kairouz, Oh & Viswanath
-2015). Independent losses add, so with mu² = Σ mu_i², leak = 1 - Π(1 - δ_i), and L the sum of the ±ε_i,
+at worst randomised response with a leak: with probability δ everything is revealed, otherwise the
+privacy loss is +ε with probability 1/(1 + e^-ε) and -ε with probability 1/(1 + e^ε) (Kairouz, Oh &
+Viswanath 2015). Independent losses add, so with mu² = Σ mu_i², leak = 1 - Π(1 - δ_i), and L the sum of
+the ±ε_i,
 
     δ(ε) = leak + (1 - leak)·E_L δ_gauss(mu, ε - L),
 
@@ -80,7 +81,7 @@ class Cost:
             raise InputError("a margin belongs to mu; add it to the epsilon of a pair")
 
     def __str__(self) -> str:
-        """Say it as a message does."""
+        """Write the cost as messages show it."""
         if self.mu is not None:
             return f"mu={self.mu:.4g}"
         return f"epsilon={self.epsilon:.4g}, delta={self.delta:.3g}"
@@ -88,7 +89,7 @@ class Cost:
     def for_group(self, rows: int) -> Cost:
         """Return the cost for somebody who owns several rows, all of which may be replaced at once.
 
-        The mean of a Gaussian release then moves `rows` times as far; a pair is used step by step
+        The mean of a Gaussian release then moves `rows` times as far; a pair is applied once per row
         (group privacy, Dwork & Roth 2014, theorem 2.2 with its delta summed up).
         """
         if rows == 1:
@@ -272,7 +273,7 @@ def _losses(epsilons: list[float]) -> tuple[tuple[Vector, Vector], Vector]:
 
 
 def _grid_losses(epsilons: list[float]) -> tuple[tuple[Vector, Vector], Vector]:
-    """Return the law of Σ ±ε_i with each ε_i rounded up, which only weakens what is known of it."""
+    """Return the law of Σ ±ε_i with each ε_i rounded up, which can only make the bound looser."""
     step = math.exp2(math.ceil(math.log2(math.fsum(epsilons) / _GRID)))
     sizes = [math.ceil(epsilon / step) for epsilon in epsilons]
     weights = np.zeros(2 * sum(sizes) + 1)

@@ -15,12 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from primo.errors import Advice, Argument, BoundsError, InputError, Message
 
-__all__ = ["Bounds", "Clip", "as_bounds"]
+__all__ = ["AUTO", "Bounds", "Clip", "as_bounds"]
 
 Vector = NDArray[np.float64]
 
 #: Norms and scales lie between 1e-100 and 1e100, so that squares of both stay inside float64.
 _LARGEST = 1e100
+
+#: A norm that is found from the rows, privately.
+AUTO = "auto"
 
 #: Alleles rarer than this are scaled as if they were this frequent.
 _RAREST = 0.01
@@ -71,7 +74,8 @@ class Bounds:
     ----------
     norm
         Largest Euclidean norm of a row, *in scaled units* if a range, centre or scale is given, else
-        in the data's own units. Longer rows are shortened, not dropped.
+        in the data's own units. Longer rows are shortened, not dropped. "auto" has it found privately
+        from a noisy histogram of row lengths, for a small part of the budget: recommended.
     lower, upper
         Range of each column (one number for all columns, or one per column). Values outside are
         moved to its end. The range also centres and scales: scaled units are
@@ -100,7 +104,7 @@ class Bounds:
     primo.errors.BoundsError: lower=2.0 is not below upper=0.0
     """
 
-    norm: float | None = None
+    norm: float | str | None = None
     lower: ArrayLike | None = None
     upper: ArrayLike | None = None
     centre: ArrayLike | None = None
@@ -110,7 +114,7 @@ class Bounds:
     def __init__(
         self,
         *,
-        norm: float | None = None,
+        norm: float | str | None = None,
         lower: ArrayLike | None = None,
         upper: ArrayLike | None = None,
         centre: ArrayLike | None = None,
@@ -150,7 +154,11 @@ class Bounds:
             raise BoundsError("give either a range (lower, upper) or centre and scale, not both")
         if self.norm is None and self.lower is None:
             raise BoundsError("bounds need a row norm, a range (lower, upper), or both")
-        if self.norm is not None:
+        if isinstance(self.norm, str) and self.norm != AUTO:
+            raise BoundsError(
+                Argument("bounds.norm", self.norm), ' must be a positive number or "auto"'
+            )
+        if self.norm is not None and not self.auto_norm:
             norm = _numbers("norm", self.norm)
             if norm.ndim != 0 or not float(norm) > 0:
                 raise BoundsError(
@@ -180,6 +188,16 @@ class Bounds:
             _numbers("centre", self.centre)
         if self.scale is not None and (_numbers("scale", self.scale) <= 0).any():
             raise BoundsError("every scale must be positive")
+
+    @property
+    def auto_norm(self) -> bool:
+        """Whether the norm is to be found from the rows, privately."""
+        return isinstance(self.norm, str)
+
+    @property
+    def has_fallback(self) -> bool:
+        """Whether there is a norm to use where none can be found: that of the ranges."""
+        return self.lower is not None or not self.auto_norm
 
     @classmethod
     def from_public(cls, block: NDArray[Any]) -> Bounds:
@@ -228,7 +246,7 @@ class Bounds:
 
     @classmethod
     def from_frequencies(
-        cls, frequencies: ArrayLike, *, copies: int = 2, norm: float | None = None
+        cls, frequencies: ArrayLike, *, copies: int = 2, norm: float | str | None = None
     ) -> Bounds:
         """Centre and scale allele counts by frequencies among *public* people.
 
@@ -270,7 +288,9 @@ class Bounds:
         clips = [bounds.clip(width, "columns") for bounds, width in parts]
         centre = np.concatenate([clip.centre for clip in clips])
         scale = np.concatenate([clip.scale for clip in clips])
-        norm = float(np.sqrt(sum(clip.norm**2 for clip in clips)))
+        norm: float | str = float(np.sqrt(sum(clip.norm**2 for clip in clips)))
+        if any(bounds.auto_norm for bounds, _ in parts):
+            norm = AUTO
         from_data = any(bounds.from_data for bounds, _ in parts)
         if all(clip.box for clip in clips):
             return cls(norm=norm, lower=centre - scale, upper=centre + scale, from_data=from_data)
@@ -294,7 +314,10 @@ class Bounds:
             )
             scale = _per_column(1.0 if self.scale is None else self.scale, width, block, "scale")
             box, longest = False, np.inf
-        norm = longest if self.norm is None else min(float(self.norm), longest)
+        stated = 1.0 if self.auto_norm and not box else np.inf  # a placeholder, until it is found
+        if self.norm is not None and not self.auto_norm:
+            stated = float(self.norm)
+        norm = min(stated, longest)
         try:
             return Clip(centre=centre, scale=scale, norm=norm, box=box)
         except BoundsError as error:

@@ -17,7 +17,7 @@ SMALLEST_DELTA = 1e-20
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number that float64 can hold; True and False are none."""
+    """Whether a value is a real number that float64 can hold; True and False are not."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
@@ -34,7 +34,7 @@ def is_whole(value: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """An (epsilon, delta) pair, checked once so that nobody has to check it again.
+    """An (epsilon, delta) pair, checked once, when it is made.
 
     Examples
     --------
@@ -58,10 +58,10 @@ class Budget:
             raise InputError(
                 Argument("epsilon", self.epsilon),
                 f" must lie between {_SMALLEST_EPSILON} and "
-                f"{_LARGEST_EPSILON:g}: below, every answer is noise; above, there is no "
-                "protection worth the name. Values from 0.5 to 10 are usual",
+                f"{_LARGEST_EPSILON:g}: below, every answer is noise; above, there is practically "
+                "no protection. Values from 0.5 to 10 are usual",
             )
-        # Plain floats: the arithmetic behind knows no other kind of number.
+        # Converted to float: the arithmetic that follows expects floats.
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
         if not SMALLEST_DELTA <= self.delta < 1.0:

@@ -1,9 +1,9 @@
-"""From a budget to a noise level, on the safe side of every rounding.
+"""From a budget to a noise level, with every rounding on the safe side.
 
-The only currency inside primo is mu of Gaussian differential privacy: a release is mu-GDP when no
-row can move it, measured in units of its noise, by more than mu. mu-GDP is equivalent to
+Inside primo every cost is measured by mu of Gaussian differential privacy: a release is mu-GDP when
+no row can move it, measured in units of its noise, by more than mu. mu-GDP is equivalent to
 (epsilon, delta)-DP for the whole curve delta(epsilon) of Balle & Wang (2018), computed here with
-fifty digits so that the last step, rounding to a float, can be taken downwards knowingly.
+fifty digits, so that the last step, rounding to a float, is certain to round down.
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ def lattice_margin(count: int, variance_bits: int) -> float:
     """Bound the log-ratio between `count` discrete Gaussians and `count` rounded Gaussians.
 
     Guarantee: as long as every noise is at most 40 of its standard deviations; docs/guarantee.md,
-    section 2, proves it and pays for what lies beyond, in both laws, with what `mu_of` leaves of delta.
+    section 2, proves it. Larger noise, in both laws, is covered by the part of delta that `mu_of` leaves
+    unspent.
     """
     return 200.0 * count * 2.0**-variance_bits
 

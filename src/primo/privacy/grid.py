@@ -5,7 +5,7 @@ variances that the budget asks for are powers of two *in grid units* (h_x⁴, h_
 are integers, noise is an integer, their sum is the release, and the sensitivity is a ratio of integers
 that can be checked with fractions.
 
-The outcome moments ride along free (mathematics.md section 2): with s = min(q²/4p, q/2) the joint
+The outcome moments cost nothing extra (mathematics.md section 2): with s = min(q²/4p, q/2) the joint
 distance is what covariance and association cost without them.
 """
 
@@ -86,8 +86,8 @@ def joint_grid(*, mu: float, split: float, n: int) -> Grid:
     Guarantee: ``joint_distance(grid.p, grid.q, grid.s) <= mu**2`` as exact fractions, for `both`;
     the costs under `features` and `outcomes` (s, or p, public) are no larger.
     """
-    # f(p, q) = mu² with q = k·p. The factor leaves room for the rounding of floats here; the
-    # fractions have the last word.
+    # f(p, q) = mu² with q = k·p. The factor leaves room for the rounding of floats here;
+    # the exact fractions are checked below.
     p = mu**2 / (2 + 2 * split + split**2 / 2) * (1 - 1e-11)
     grid = make_grid(p=p, q=split * p, n=n)
     if joint_distance(grid.p, grid.q, grid.s) > Fraction(mu) ** 2:
@@ -119,7 +119,7 @@ def make_grid(*, p: float, q: float, n: int, feature_radius_squared: int | None 
     feature = feature_radius_squared or math.floor(math.sqrt(p) * 2.0**c)
     association_bits = math.floor(squared_bits + math.log2(feature / q))
     outcome = math.floor(q * 2.0**association_bits / feature)
-    # The next power of two, unless the radius can be trimmed by a hair to reach the one before.
+    # The next power of two, unless a radius that is hardly smaller reaches the one before.
     outcome_bits = math.ceil(2 * math.log2(outcome) - math.log2(s) - 1e-6)
     outcome = min(outcome, math.floor(math.sqrt(s) * 2.0 ** (outcome_bits / 2)))
     grid = Grid(

@@ -125,7 +125,7 @@ def paper_scales(
 
 
 def true_mu(scales: PaperScales, protection: Protection) -> float:
-    """Return the mu such that the printed scales are mu-GDP under replace-one, and no less.
+    """Return the smallest mu such that the printed scales are mu-GDP under replace-one.
 
     Exact for d ≥ 2 (an upper bound for d = 1). For SubSampReuseCov it is the mu that would hold if
     the draw were public; `true_epsilon` counts its secrecy.

@@ -8,12 +8,12 @@ from primo.errors import Argument, InputError
 
 __all__ = ["PROTECTION_SPELLINGS", "Protection"]
 
-#: What else a protection is called, in the literature and by habit.
+#: Other names of a protection, as in the literature.
 PROTECTION_SPELLINGS = {"full": "both", "feature": "features", "label": "outcomes"}
 
 
 class Protection(StrEnum):
-    """Who may change between two neighbouring data sets (mathematics.md section 1).
+    """Which part of a row may change between two neighbouring data sets (mathematics.md section 1).
 
     Neighbours differ by replacing one row, so the number of rows is public under all three.
 

@@ -50,7 +50,7 @@ def joint_distance(p: Number, q: Number, s: Number) -> Number:
 
 
 def _two_blocks(p: Number, q: Number) -> Number:
-    """Maximum over a in [0, 1] of 2p(1-a²) + 2q(1+a): a Gram block beside the association."""
+    """Maximum over a in [0, 1] of 2p(1-a²) + 2q(1+a): a Gram block and the association."""
     if q >= 2 * p:
         return 4 * q
     return 2 * p + 2 * q + q * q / (2 * p)

@@ -4,7 +4,7 @@ SubSampReuseCov (Algorithm 4 of the paper) draws s of the n rows without replace
 secret, and releases the covariance of those rows and the association (and outcome moments) of all
 rows, each with Gaussian noise. With ``p``, ``q``, ``s`` as in `primo.privacy.sensitivity`, the noise
 of the covariance being measured against the *sum over the drawn rows*, and γ = s/n, two bounds on
-δ(ε) under replace-one hold at once and the smaller counts.
+δ(ε) under replace-one hold at once, and the smaller one is used.
 
 **Joint.** Fix the draw. The release is then one Gaussian vector, and a replaced row moves it by at
 most √joint_distance(p, q, s) if it was drawn and √joint_distance(0, q, s) if not. Both data sets mix
@@ -14,7 +14,7 @@ over the same draws with the same weights and hockey-stick divergences are joint
 
 At q ≥ 2p both terms agree: the covariance is free, as it is without sub-sampling.
 
-**Composed.** Forget the draw. Covariance and the rest are independent given the data, so their
+**Composed.** Ignore the draw. Covariance and the rest are independent given the data, so their
 divergence is that of a product. The covariance alone has the profile
 
     δ_A(ε) = γ·δ_gauss(√(2p), log(1 + (e^ε - 1)/γ))      for ε ≥ 0
@@ -31,7 +31,7 @@ rows, which may be orthogonal to it even where the row and its replacement are p
 
 δ_A is attained: if all other rows equal the new one, x′, with x ⟂ x′, the two laws are
 (1-γ)N(0, 1) + γN(√(2p), 1) and N(0, 1). `least_epsilon` uses such pairs for a bound from below.
-The tests hold it against dp_accounting, which is looser.
+The tests compare it with dp_accounting, which is looser.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def calibrate(
 
     The outcome moments get s = q²/4p, as in `privacy.grid`, which costs nothing in either bound. A grid
     ``make_grid(p=p, q=q, n=rows)`` with p, q = scales.squares[:2] spends no more: its p, q and s are
-    not larger, and every bound grows with each. A hair of mu is left unspent for its float rounding.
+    not larger, and every bound grows with each. A little of mu is left unspent for its float rounding.
     """
     if split is not None and not _SMALLEST_SPLIT <= split <= _LARGEST_SPLIT:
         raise InputError(
@@ -210,7 +210,7 @@ def calibrate(
 
 
 def least_epsilon(scales: SampledScales, delta: float) -> float:
-    """Return an epsilon such that no smaller one is true: there are neighbours that show it.
+    """Return an epsilon such that no smaller one holds: there are neighbours that show it.
 
     The other rows all equal the new row x′, and y′ = -y; the cosine a of x and x′ is searched.
     """
@@ -248,8 +248,8 @@ def _scales(rows: int, sampled: int, mu: float, split: float) -> SampledScales:
 def _joint_delta(scales: SampledScales, rest: float, epsilon: float) -> float:
     """Bound delta by the convexity of the divergence over draws."""
     drawn = delta_of(scales.public_mu, epsilon)
-    spared = delta_of(rest, epsilon) if rest > 0 and scales.sampled < scales.rows else 0.0
-    return ((1 - scales.rate) * spared + scales.rate * drawn) * _SAFETY
+    not_drawn = delta_of(rest, epsilon) if rest > 0 and scales.sampled < scales.rows else 0.0
+    return ((1 - scales.rate) * not_drawn + scales.rate * drawn) * _SAFETY
 
 
 def _composed_delta(scales: SampledScales, rest: float, epsilon: float) -> float:
@@ -305,15 +305,15 @@ def _profile(rate: float, mu: float, epsilon: Vector) -> Vector:
 
 def _attained(rate: float, mu: float, epsilon: Vector) -> Vector:
     """Return the exact profile of (1-γ)N(0, 1) + γN(mu, 1) against N(0, 1)."""
-    apart = -np.expm1(np.minimum(epsilon, 0.0))  # what no profile is below: 1 - e^ε
-    # N(mu) is weighed against 1 + (e^ε - 1)/γ times N(0); where that is not positive, it always wins.
+    apart = -np.expm1(np.minimum(epsilon, 0.0))  # 1 - e^ε, a lower bound of every profile
+    # N(mu) is compared with 1 + (e^ε - 1)/γ times N(0); where that is not positive, N(mu) is larger.
     meets = np.expm1(np.minimum(epsilon, 0.0)) > -rate
     inner = _inner(rate, np.where(meets, epsilon, 0.0))
     return np.where(meets, rate * _gauss(mu, inner), apart)
 
 
 def _inner(rate: float, epsilon: Vector) -> Vector:
-    """Return log(1 + (e^ε - 1)/γ), without a sum that nearly vanishes."""
+    """Return log(1 + (e^ε - 1)/γ), without cancellation."""
     near = np.log1p(np.expm1(np.minimum(epsilon, 40.0)) / rate)
     return np.where(epsilon > 40, epsilon - math.log(rate), near)  # e^-40 is below a rounding
 

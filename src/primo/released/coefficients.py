@@ -119,7 +119,7 @@ def coefficients(
 
 
 def estimate_coefficients(release: ReleasedMoments, estimation: Estimation) -> Coefficients:
-    """Do as `coefficients`, with the options as one value."""
+    """Estimate as `coefficients` does, with the options as one value."""
     with blas_threads(1 if expect_release(release).plan.d < _FEW else None):
         return _coefficients(release, estimation)
 
@@ -156,7 +156,7 @@ def _coefficients(release: ReleasedMoments, estimation: Estimation) -> Coefficie
 
 
 def _for_estimator(release: ReleasedMoments, estimator: str) -> ReleasedMoments:
-    """Forget the projection where an estimator does better with the association before it."""
+    """Drop the projection where an estimator does better without it."""
     if works_on_projected(estimator, release.plan.protection):
         return release
     return replace(release, projected=None)

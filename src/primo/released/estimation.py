@@ -17,7 +17,7 @@ LAMBDA_RULES = ("theorem", "adassp")
 
 @dataclass(frozen=True, kw_only=True)
 class Estimation:
-    """The options of `primo.coefficients`; refused when made, so before a release is paid for.
+    """The options of `primo.coefficients`; checked when made, so before a release is paid for.
 
     Parameters
     ----------

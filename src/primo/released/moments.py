@@ -13,7 +13,7 @@ from primo.planning.plan import Plan
 from primo.released.projection import Projected
 from primo.released.row_space import RowSpace
 
-__all__ = ["PublicFeatures", "ReleasedMoments", "expect_release"]
+__all__ = ["PublicFeatures", "ReleasedLengths", "ReleasedMoments", "expect_release"]
 
 Matrix = NDArray[np.float64]
 R = TypeVar("R")
@@ -25,6 +25,14 @@ class PublicFeatures:
 
     means: Matrix  # (d,) in scaled units
     row_space: RowSpace  # of the features about their means
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedLengths:
+    """Histograms of row lengths in scaled units, over `privacy.lengths`; noisy for a private block."""
+
+    features: Matrix | None  # (BINS,) rows in each bin; None where the norm was stated
+    outcomes: Matrix | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,6 +56,7 @@ class ReleasedMoments:
     projected: Projected | None = None  # the association after GaussProj
     earlier_outcomes: tuple[str, ...] = ()  # names in the releases that this one extends
     public_features: PublicFeatures | None = None  # more public features than rows
+    lengths: ReleasedLengths | None = None  # that the norms of the plan were found from
 
     @property
     def publishable(self) -> bool:

@@ -66,7 +66,7 @@ class Projected:
     noise_left: float
     """Root mean square, over all entries, of the factor by which noise was multiplied.
 
-    Estimators that weigh signal against noise have to be told the smaller scale."""
+    Estimators that weigh signal against noise need this smaller scale."""
 
 
 def works_on_projected(estimator: str, protection: Protection) -> bool:
@@ -117,7 +117,7 @@ def project_onto_features(association: Floats, covariance: Floats, *, radius: fl
         )
     start = int(np.searchsorted(values, rank_cutoff(values, w), side="right"))
     values, vectors = values[start:], vectors[:, start:]
-    # ‖t_i‖² = v_iᵀ(G̃G̃ᵀ)v_i spares a (w, l) intermediate. Its rounding is that of the eigenvalues.
+    # ‖t_i‖² = v_iᵀ(G̃G̃ᵀ)v_i avoids a (w, l) intermediate. Its rounding is that of the eigenvalues.
     energies = np.einsum("ji,ji->i", vectors, (association @ association.T) @ vectors)
     kept = shares_kept(values, np.maximum(energies, 0.0), radius)
     projected = np.asarray(((vectors * kept) @ vectors.T) @ association)
@@ -160,8 +160,8 @@ def project_onto_outcomes(
     l = association.shape[1]
     if n > l:
         gram = _column_gram(columns, n=n, width=l)
-        turned = project_onto_features(association.T, gram, radius=radius)
-        return Projected(association=turned.association.T, noise_left=turned.noise_left)
+        transposed = project_onto_features(association.T, gram, radius=radius)
+        return Projected(association=transposed.association.T, noise_left=transposed.noise_left)
     space = row_space(columns, n=n, width=l)
     rotated = space.reduce(association.T)
     energies = np.einsum("ij,ij->i", rotated, rotated)

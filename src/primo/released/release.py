@@ -1,4 +1,4 @@
-"""A release as users meet it: noisy moments that state their guarantee and estimate from themselves."""
+"""A release as users see it: noisy moments with their privacy statement and estimators."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Release(ReleasedMoments):
 
     @cached_property
     def _doubts(self) -> tuple[str, ...]:
-        """The same; never raises."""
+        """What `doubts` returns; never raises."""
         try:
             with np.errstate(all="ignore"):
                 return self.doubts()

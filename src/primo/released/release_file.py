@@ -21,8 +21,10 @@ from primo.planning.plan import CovarianceOrigin, Plan
 from primo.privacy.bounds import Clip
 from primo.privacy.budget import Budget, is_number, is_whole
 from primo.privacy.grid import Grid
+from primo.privacy.lengths import BINS
+from primo.privacy.norm_search import NormSearch
 from primo.privacy.protection import Protection
-from primo.released.moments import expect_release
+from primo.released.moments import ReleasedLengths, expect_release
 from primo.released.projection import Projected
 from primo.released.release import Release
 
@@ -87,6 +89,10 @@ def write_release(release: Release, file: BinaryIO) -> None:
         "reproducible": release.reproducible,
         "backend": release.backend,
     }
+    for block in _CLIPS:
+        counts = None if release.lengths is None else getattr(release.lengths, block)
+        if counts is not None:
+            arrays[f"{block}_lengths"] = counts
     if release.projected is not None:
         arrays["projected"] = release.projected.association
         arrays["noise_left"] = np.float64(release.projected.noise_left)
@@ -179,6 +185,9 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
     stored["budget"] = Budget(**stored["budget"])
     stored["grid"] = Grid(**stored["grid"])
     stored["covariance_origin"] = CovarianceOrigin(stored["covariance_origin"])
+    if stored.get("norm_search") is not None:
+        stored["norm_search"] = NormSearch(**stored["norm_search"])
+    stored["auto_norms"] = tuple(stored.get("auto_norms", ()))  # version 0.1 had none
     plan = Plan(**stored)
     _check_kinds(plan)
     check_plan(plan)
@@ -191,6 +200,7 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
         earlier_outcomes=tuple(manifest["earlier_outcomes"]),
         reproducible=manifest["reproducible"],
         projected=_projected(arrays),
+        lengths=_lengths(plan, arrays),
         backend=str(manifest["backend"]),
         **{name: arrays[name] for name in _ARRAYS},
     )
@@ -200,7 +210,8 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
 
 def _check_kinds(plan: Plan) -> None:
     """Refuse values that are not of the kind that their field declares."""
-    for part in (plan, plan.grid, plan.features, plan.outcomes):
+    search = () if plan.norm_search is None else (plan.norm_search,)
+    for part in (plan, plan.grid, plan.features, plan.outcomes, *search):
         for field in dataclasses.fields(part):
             fits = _KINDS.get(str(field.type))
             if fits is not None and not fits(getattr(part, field.name)):
@@ -211,6 +222,19 @@ def _projected(arrays: dict[str, Any]) -> Projected | None:
     if "projected" not in arrays:
         return None
     return Projected(association=arrays["projected"], noise_left=float(arrays["noise_left"]))
+
+
+def _lengths(plan: Plan, arrays: dict[str, Any]) -> ReleasedLengths | None:
+    """Return the stored histograms, which are those that the plan asks for."""
+    stored = {block: arrays.get(f"{block}_lengths") for block in _CLIPS}
+    for block, counts in stored.items():
+        if (counts is not None) != (block in plan.counted):
+            raise ValueError("the histograms of row lengths do not fit the plan")
+        if counts is not None and (
+            counts.shape != (BINS,) or counts.dtype != np.float64 or not np.isfinite(counts).all()
+        ):
+            raise ValueError("the histograms of row lengths are damaged")
+    return ReleasedLengths(**stored) if plan.counted else None
 
 
 def _check(release: Release) -> None:

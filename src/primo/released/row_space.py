@@ -1,4 +1,4 @@
-"""A public block of rows seen through its row space: more columns than rows, no square of columns.
+"""The row space of a public block with more columns than rows; no (columns, columns) matrix is formed.
 
 With d > n public features, XᵀX is d×d and singular, but everything that the data say happens in the
 row space of X, of dimension r ≤ n. Write X = U·S·Vᵀ with r positive singular values. The Gram
@@ -9,7 +9,7 @@ matrix XXᵀ = U·S²·Uᵀ is n×n and gives U and S; V is never formed, since
 need X itself only, a block of columns at a time. Coefficients W = V·C are fitted in the space of C:
 there the covariance is diag(S²), the association VᵀG, and because V has orthonormal columns, noise
 N(0, σ²) on every entry of G is noise N(0, σ²) on every entry of VᵀG. The noise outside the row
-space, (d − r)·l entries of it, is dropped for nothing (mathematics.md section 5).
+space, (d − r)·l entries of it, is dropped at no cost (mathematics.md section 5).
 
 The same object, for Y in place of X, is what GaussProj_Y works with (`projection`).
 """

@@ -6,7 +6,7 @@ import math
 import textwrap
 from decimal import ROUND_CEILING, Decimal
 
-from primo.planning.plan import CovarianceOrigin
+from primo.planning.plan import CovarianceOrigin, Plan
 from primo.privacy.bounds import Clip
 from primo.released.moments import ReleasedMoments
 
@@ -93,8 +93,29 @@ def _public(release: ReleasedMoments) -> str:
 def _bounds(release: ReleasedMoments) -> str:
     plan = release.plan
     text = f"features {_bound(plan.features)}; outcomes {_bound(plan.outcomes)}"
+    text += _found(plan)
     if plan.missing == "centre":
         text += "; missing values count as the public centre of their column"
+    return text
+
+
+def _found(plan: Plan) -> str:
+    """Say which norms were found from the rows, and what that cost."""
+    text = ""
+    if plan.counted:
+        which = " and ".join(plan.counted)
+        text += f"; the norm of the {which} was found from a histogram of row lengths"
+    if plan.norm_search is not None:
+        share = float(plan.norm_search.spent) / plan.mu**2
+        text += (
+            f" with noise of sigma {plan.norm_search.sigma:.4g} rows ({share:.1%} of mu squared)"
+        )
+    if plan.declined:
+        which = " and ".join(plan.declined)
+        text += (
+            f'; the {which} had norm="auto", but so few rows do not tell one at this budget: the norm '
+            "is that of the ranges"
+        )
     return text
 
 
@@ -118,11 +139,11 @@ def _noise(release: ReleasedMoments) -> str:
 
 
 def _up(value: float, digits: int) -> str:
-    """Write a privacy loss with so many digits, rounded up: a statement never flatters."""
+    """Write a privacy loss with so many digits, rounded up: a statement never understates a loss."""
     exact = Decimal(value)
     places = exact.adjusted() - digits + 1
     rounded = exact.quantize(Decimal(1).scaleb(places), rounding=ROUND_CEILING)
-    # What was asked for in few digits is not spoiled by the float behind it: 1e-06 stays 1e-06.
+    # A number that was given in few digits keeps them: 1e-06 stays 1e-06.
     shortest = Decimal(repr(value))
     if len(shortest.as_tuple().digits) <= digits:
         rounded = shortest
@@ -138,7 +159,7 @@ def _count(number: int, thing: str) -> str:
 
 
 def item(name: str, text: str) -> str:
-    """Return one entry of a statement: its name, and its text wrapped beside it."""
+    """Return one entry of a statement: its name and its text, wrapped."""
     return textwrap.fill(
         text, width=98, initial_indent=f"  {name:<11} ", subsequent_indent=" " * 14
     )

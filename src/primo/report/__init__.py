@@ -1,4 +1,4 @@
-"""One page about one release: for the steward who files it and the scientist who reads it.
+"""One HTML page about one release, for the data steward and for the scientist.
 
 Everything on it is computed from a `Release`, so writing it costs no privacy.
 """

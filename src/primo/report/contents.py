@@ -1,6 +1,6 @@
 """The numbers of the interactive part: which outcomes and coefficients the page carries.
 
-A page has room for some of them only. Which, is decided from released and public numbers by one rule:
+A page has room for some of them only. One rule chooses them, from released and public numbers:
 outcomes with the largest test statistic first, features with the smallest p-value over all outcomes.
 """
 
@@ -56,7 +56,7 @@ class Findings:
     published: PublishedRSquared  # on new rows
     tests: SlopeTests
     doubts: tuple[str, ...]
-    leaning: int  # how many shrunk intervals rest on the prior
+    mostly_prior: int  # how many shrunk intervals depend more on the prior than on the release
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,7 +90,7 @@ def find(
         published=published_r_squared(release, **asdict(estimation or Estimation())),
         tests=tests(release),
         doubts=tuple(" ".join(said.split()) for said in doubts(system)),
-        leaning=int(
+        mostly_prior=int(
             np.sum(~trusted_posterior(system, system.terms[:, : system.d], prediction=False))
         ),
     )
@@ -166,10 +166,10 @@ def feature_numbers(
 def coefficient_numbers(
     release: ReleasedMoments, chosen: Chosen, found: Findings, *, level: float
 ) -> dict[str, Any]:
-    """Return the coefficients of the detailed outcomes, an outcome after the other.
+    """Return the coefficients of the detailed outcomes, one outcome after the other.
 
-    `effect` is what turns a coefficient into scaled units, in which all are comparable. Flags: 1 for
-    an interval that is not to be trusted, 2 for a shrunk one.
+    `effect` holds the factors to scaled units, in which all coefficients are comparable. Flags: 1 for
+    an interval that is not trusted, 2 for a shrunk one.
     """
     plan, features = release.plan, chosen.features
     columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}

@@ -8,18 +8,28 @@ from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
+from primo.privacy.lengths import edges
 from primo.released.uncertainty.fit import GoodnessOfFit
 from primo.report.guessing import found_at_most
 from primo.report.outlook import Outlook
 from primo.report.strength import Block, Directions
 
-__all__ = ["blocks_chart", "directions_chart", "guess_chart", "histogram_chart", "outlook_chart"]
+__all__ = [
+    "blocks_chart",
+    "directions_chart",
+    "guess_chart",
+    "histogram_chart",
+    "lengths_chart",
+    "outlook_chart",
+]
 
 WIDTH, HEIGHT = 400, 260
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 14, 40
 
 Scale = Callable[[float], float]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,13 +102,56 @@ def blocks_chart(blocks: Sequence[Block]) -> Markup:
     return frame.svg("Signal against noise of each released block, noise = 1", height)
 
 
+def lengths_chart(counts: Floats, *, norm: float, block: str) -> Markup:
+    """Draw counts of rows by length, on a logarithmic axis, with the norm as a line."""
+    at = edges()
+    used = np.flatnonzero(counts[1:-1] > 0.02 * counts.max())
+    around = int(np.searchsorted(at, norm))
+    first = max(min(used.min(initial=around), around) - 8, 0)
+    last = min(max(used.max(initial=around), around) + 8, len(at) - 2)
+    top = max(float(counts[first + 1 : last + 2].max()), 1.0)
+    frame = _axes(
+        x=_linear(math.log2(at[first]), math.log2(at[last + 1])),
+        y=_linear(0.0, top, up=True),
+        x_ticks=[
+            (float(k), f"{2.0**k:.3g}")
+            for k in range(
+                math.ceil(math.log2(at[first])), math.floor(math.log2(at[last + 1])) + 1, 2
+            )
+        ],
+        y_ticks=[(0.0, "0"), (top, f"{top:.3g}")],
+        x_title="length of a row, in scaled units",
+        y_title="rows",
+    )
+    for i in range(first, last + 1):
+        height = max(float(counts[i + 1]), 0.0)
+        left, right = frame.x(math.log2(at[i])), frame.x(math.log2(at[i + 1]))
+        words = f"{at[i]:.3g} to {at[i + 1]:.3g}: about {height:.0f} rows"
+        base = frame.y(0.0)
+        frame.bar(
+            "signal",
+            words,
+            x=left,
+            y=frame.y(height),
+            width=right - left,
+            height=base - frame.y(height),
+        )
+    frame.add(
+        '<path class="limit" d="M{:.1f} {:.1f}V{}"/>',
+        frame.x(math.log2(norm)),
+        TOP,
+        HEIGHT - BOTTOM,
+    )
+    return frame.svg(f"Histogram of the lengths of rows of {block}")
+
+
 def directions_chart(directions: Directions) -> Markup:
     """Draw the eigenvalues of the released covariance and the noise they are measured against."""
     values = directions.values
     if len(values) > 400:  # a curve needs no more
         values = values[np.unique(np.linspace(0, len(values) - 1, 400).astype(int))]
     floor = directions.sigma / 10
-    high = math.log10(max(float(values[0]), directions.firm) * 1.5)
+    high = math.log10(max(float(values[0]), directions.limit) * 1.5)
     low = math.log10(floor)
 
     def y(value: float) -> float:
@@ -118,11 +171,11 @@ def directions_chart(directions: Directions) -> Markup:
         y_title="strength",
     )
     ends = (0.5, count + 0.5)
-    frame.line([(ends[0], directions.firm), (ends[1], directions.firm)], "limit")
-    frame.text(LEFT + 4, y(directions.firm) + 15, "5 × noise", anchor="start", kind="note")
+    frame.line([(ends[0], directions.limit), (ends[1], directions.limit)], "limit")
+    frame.text(LEFT + 4, y(directions.limit) + 15, "5 × noise", anchor="start", kind="note")
     places = np.unique(np.linspace(0, count - 1, len(values)).astype(int))
     for place, value in zip(places.tolist(), values.tolist(), strict=True):
-        kind = "point" if value > directions.firm else "point lost"
+        kind = "point" if value > directions.limit else "point lost"
         frame.dot((place + 1, value), kind, f"direction {place + 1}: {value:.3g}", 2.6)
     return frame.svg(
         f"Strength of the {count} directions of the features; {directions.lost} lie below 5 times the "

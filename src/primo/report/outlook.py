@@ -1,4 +1,4 @@
-"""What was to be expected before any data was read, and at other budgets."""
+"""What was predicted before any data was read, and what is predicted at other budgets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from primo.planning.plan import CovarianceOrigin, Plan
 
 __all__ = ["Outlook", "outlook_of", "plan_at"]
 
-#: Budgets on the trade-off curve, beside the chosen one.
+#: Budgets on the trade-off curve, besides the chosen one.
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0)
 COARSE = (0.1, 0.5, 2.0, 5.0, 20.0)
 LARGE = 300  # directions; a forecast costs their cube
@@ -29,7 +29,7 @@ class Outlook:
     chosen: Prediction
     chosen_epsilon: float
     curve: tuple[tuple[float, Prediction], ...]  # ascending budgets, the chosen one among them
-    better: tuple[Better, ...]  # what better public knowledge would have brought
+    better: tuple[Better, ...]  # what better public knowledge would have gained
 
 
 def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:

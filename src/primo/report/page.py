@@ -1,4 +1,4 @@
-"""Put the page together and write it: one file, no request to anywhere."""
+"""Put the page together and write it: one file that makes no network request."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from primo.report.contents import (
     shrunk_only,
     threshold,
 )
+from primo.report.norms import norms_section
 from primo.report.outlook import Outlook, outlook_of
 from primo.report.placing import place
 from primo.report.privacy import banners, noise_section, privacy_section
@@ -136,7 +137,7 @@ def report_html(
         banners=banners(release),
         brief=brief_section(release, found, doubts),
         privacy=privacy_section(release),
-        noise=noise_section(blocks_of(release), directions_of(release)),
+        noise=noise_section(blocks_of(release), directions_of(release)) + norms_section(release),
         accuracy=accuracy_words(release, made.found, made.outlook),
         coefficients=coefficient_words(
             release, made.chosen, made.found, known=found is not None or made.shrunk is not None
@@ -147,7 +148,7 @@ def report_html(
         data=made.numbers(),
         script=script,
     )
-    # Names may hold what cannot be written as UTF-8: it is spelled out.
+    # Names may hold characters that UTF-8 cannot encode: they are written as escapes.
     return page.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

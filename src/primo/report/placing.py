@@ -1,4 +1,4 @@
-"""Where a feature stands on the axis of a Manhattan plot."""
+"""Where a feature lies on the axis of a Manhattan plot."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def place(feature_names: tuple[str, ...], variants: Variants | None) -> Axis:
     for label in order_of:
         inside = position[[i for i, own in enumerate(labels) if own == label]]
         spans.append((float(inside.min()), float(inside.max())))
-    # A lone variant still gets room; features that are no variants get a tenth of the axis.
+    # A lone variant still gets room; features that are not variants get a tenth of the axis.
     lengths = np.array([high - low + 1 for low, high in spans])
     lengths = np.maximum(lengths, 0.02 * lengths.max())
     if "" in order_of:
@@ -66,7 +66,7 @@ def place(feature_names: tuple[str, ...], variants: Variants | None) -> Axis:
     low = np.array([a for a, _ in spans])[stretch]
     wide = np.array([b - a for a, b in spans])[stretch]
     inner = np.divide(position - low, wide, out=np.full(d, 0.5), where=wide > 0)
-    # Points keep off the ends of their stretch, so that neighbours do not touch.
+    # Points keep a distance from the ends of their stretch, so that neighbours do not touch.
     places = starts[stretch] + shares[stretch] * (0.02 + 0.96 * inner)
     return Axis(
         genomic=True,
@@ -90,7 +90,7 @@ def _chromosome(name: str) -> str:
 
 
 def _rank(label: str) -> tuple[int, int, str]:
-    """Numbers first, then X, Y and the mitochondrion, then the rest by name; no variant, last."""
+    """Numbers first, then X, Y and the mitochondrion, then the rest by name; other features last."""
     if not label:
         return (2, 0, "")
     number = int(label) if label.isdecimal() else _NAMED.get(label.upper())

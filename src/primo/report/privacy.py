@@ -1,4 +1,4 @@
-"""The steward's half of the page: what is protected, how strongly, and how large the noise is."""
+"""The part for the data steward: what is protected, how strongly, and how large the noise is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["banners", "noise_section", "privacy_section", "strictness"]
 
 
 def banners(release: ReleasedMoments) -> Markup:
-    """Say first what must not be overlooked."""
+    """Warn of what must not be overlooked, at the top of the page."""
     plan, shown = release.plan, []
     if release.reproducible:
         shown.append(

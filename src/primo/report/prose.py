@@ -43,9 +43,9 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def at_most(value: float, digits: int = 4) -> str:
-    """Write a privacy loss, rounded up: a statement never flatters.
+    """Write a privacy loss, rounded up: a statement never understates a loss.
 
-    What was asked for in few digits is not spoiled by the float behind it: 1e-06 stays 10⁻⁶.
+    A number that was given in few digits keeps them: 1e-06 stays 10⁻⁶.
     """
     shortest = Decimal(repr(value))
     if value and len(shortest.as_tuple().digits) > digits:

@@ -1,4 +1,4 @@
-"""The scientist's half of the page: accuracy, the plan, and what to doubt."""
+"""The part for the scientist: accuracy, the plan, and what to doubt."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 def brief_section(
     release: ReleasedMoments, found: Findings | None, doubts: Sequence[str]
 ) -> Markup:
-    """Answer what anyone asks first."""
+    """Answer the first questions in a row of cards."""
     plan = release.plan
     person = for_person(plan)
     epsilon, guess = person.epsilon, f"≤ {percent_up(right_at_most(person.mu))}"
@@ -96,7 +96,7 @@ def coefficient_words(
 
 
 def plan_section(outlook: Outlook | str) -> Markup:
-    """Show what other budgets would have brought."""
+    """Show what other budgets would have given."""
     if isinstance(outlook, str):
         return render("plan.html", why_not=outlook)
     made, epsilon = outlook.chosen, outlook.chosen_epsilon
@@ -124,7 +124,7 @@ def plan_section(outlook: Outlook | str) -> Markup:
 
 
 def doubts_of(release: ReleasedMoments, found: Findings | str) -> list[str]:
-    """Everything that is not to be relied on, in words."""
+    """Everything that cannot be relied on, in words."""
     plan, said = release.plan, []
     if release.reproducible:
         said.append("The noise is reproducible: this release protects nobody.")
@@ -139,7 +139,7 @@ def doubts_of(release: ReleasedMoments, found: Findings | str) -> list[str]:
             "one person’s row could satisfy it."
         )
     if for_person(plan).epsilon > 10:
-        said.append("ε is above 10: little protection is left that the numbers could promise.")
+        said.append("ε is above 10: the guarantee promises little protection.")
     said += bound_doubts(release)
     if isinstance(found, str):
         said.append(f"No intervals, tests or R²: {found}.")
@@ -158,9 +158,9 @@ def doubts_of(release: ReleasedMoments, found: Findings | str) -> list[str]:
             "have wide or unbounded intervals and conservative p-values (marked !)",
         ),
         (
-            found.leaning,
+            found.mostly_prior,
             count(cells, "coefficient"),
-            "have a shrunk interval that rests on the assumed spread of effects more than on the "
+            "have a shrunk interval that depends on the assumed spread of effects more than on the "
             "release",
         ),
         (

@@ -12,7 +12,7 @@ from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin
 from primo.released.estimate.centring import centred
 from primo.released.moments import ReleasedMoments
-from primo.released.uncertainty.system import FIRM
+from primo.released.uncertainty.system import WELL_DETERMINED
 
 __all__ = ["Block", "Directions", "blocks_of", "directions_of"]
 
@@ -40,12 +40,12 @@ class Directions:
 
     values: Floats  # (width,)
     sigma: float  # σ₁
-    firm: float  # an eigenvalue above it can be divided by
+    limit: float  # eigenvalues above it are well determined
 
     @property
     def lost(self) -> int:
         """How many directions of the features lie below the limit."""
-        return int(np.sum(self.values <= self.firm))
+        return int(np.sum(self.values <= self.limit))
 
 
 def blocks_of(release: ReleasedMoments) -> tuple[Block, ...]:
@@ -86,7 +86,7 @@ def directions_of(release: ReleasedMoments) -> Directions | None:
     if sigma == 0 or plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
         return None
     values = np.asarray(np.linalg.eigvalsh(release.covariance)[::-1], np.float64)
-    return Directions(values=values, sigma=sigma, firm=FIRM * sigma)
+    return Directions(values=values, sigma=sigma, limit=WELL_DETERMINED * sigma)
 
 
 _MEANINGS = {

@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 from primo._util.optional import optional
 from primo.errors import Argument, InputError, PrimoError
 from primo.planning.plan import Plan
-from primo.rows.moments import Moments, Progress, check_row_count, fold
 from primo.rows.public_block import PublicRows
 from primo.rows.sources.arrays.dask import DaskColumns
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.base import Rows, Source
 from primo.rows.sources.paired import PairedSource
+from primo.rows.walk import Folding, Progress, S, Sums, check_row_count
 
 __all__ = ["fold_on_cluster", "open_client"]
 
@@ -42,7 +42,7 @@ _PER_THREAD = 4
 #: Fewer rows than this are not worth a partition of their own.
 _FEWEST_ROWS = 1024
 
-#: How often a worker tries to read its rows, if the error is not one of ours: file systems have moods.
+#: How often a worker tries to read its rows, unless primo raised the error: file systems fail at times.
 _TRIES = 2
 
 
@@ -84,6 +84,7 @@ def open_client(workers: Any) -> Iterator[Any]:
 
 
 def fold_on_cluster(
+    folding: Folding[S],
     source: Source,
     plan: Plan,
     *,
@@ -92,11 +93,13 @@ def fold_on_cluster(
     partitions: int | None = None,
     progress: Progress | None = None,
     collect: PublicRows | None = None,
-) -> Moments:
-    """Fold every row once on the workers of `client` and return the moments of all.
+) -> S:
+    """Fold every row once on the workers of `client` and return the sums of all.
 
     Parameters
     ----------
+    folding
+        What is summed: `rows.moments.fold` or `rows.lengths.fold_lengths`.
     source
         Has to make sense to the workers: a file that they see under the same path. Rows in memory
         are sent to them. Chunks of Dask arrays are folded by the workers that hold them.
@@ -120,11 +123,11 @@ def fold_on_cluster(
     distributed = _distributed()
     block = None if collect is None else collect.block
     if _in_dask(source):
-        shares = _chunk_shares(source, plan, sample, block)
+        shares = _chunk_shares(source, plan, sample, block, folding)
     else:
         threads = sum(client.nthreads().values())
         partitions = partitions or _partitions(source.n, threads)
-        shares = _part_shares(source, plan, sample, partitions, block)
+        shares = _part_shares(source, plan, sample, partitions, block, folding)
     total, *states = futures = client.compute(_graph(shares))
     public: dict[str, NDArray[Any]] = {}
     try:
@@ -134,16 +137,16 @@ def fold_on_cluster(
                 public[state.key] = kept
             if progress is not None:
                 progress(rows)
-        moments: Moments = _result(total)
+        sums: S = _result(total)
     except BaseException:
         with suppress(Exception):  # a lost scheduler has nothing left to cancel
             client.cancel(futures, force=True)
         raise
-    check_row_count(source, moments.rows)
+    check_row_count(source, sums.rows)
     if collect is not None:
         for state in states:
             collect.extend(public[state.key])
-    return moments
+    return sums
 
 
 class _Share:
@@ -152,8 +155,11 @@ class _Share:
     Not a dataclass: Dask looks into those for collections to compute.
     """
 
-    def __init__(self, source: Source | None, plan: Plan, sample: Any, public: Public) -> None:
+    def __init__(
+        self, source: Source | None, plan: Plan, sample: Any, public: Public, folding: Any
+    ) -> None:
         self.source, self.plan, self.sample, self.public = source, plan, sample, public
+        self.folding = folding
         self.version = version("primo-dp")
 
     def __repr__(self) -> str:
@@ -161,13 +167,13 @@ class _Share:
 
 
 class _Folded:
-    """What a worker made of its rows: their moments, and the public block of them if it is needed.
+    """What a worker made of its rows: their sums, and the public block of them if it is needed.
 
     Not a dataclass either.
     """
 
-    def __init__(self, moments: Moments, public: NDArray[Any] | None) -> None:
-        self.moments, self.public = moments, public
+    def __init__(self, sums: Sums, public: NDArray[Any] | None) -> None:
+        self.sums, self.public = sums, public
 
     def __repr__(self) -> str:
         return "<Folded (private)>"
@@ -191,17 +197,22 @@ def _part_shares(
     sample: NDArray[np.bool_] | None,
     partitions: int,
     public: Public,
+    folding: Any,
 ) -> Shares:
     """Cut a source into parts of about the same number of rows."""
     edges = np.linspace(0, source.n, min(max(1, partitions), source.n) + 1).astype(int).tolist()
     return [
-        (_Share(source.part(start, stop), plan, _slice(sample, start, stop), public), ())
+        (_Share(source.part(start, stop), plan, _slice(sample, start, stop), public, folding), ())
         for start, stop in pairwise(edges)
     ]
 
 
 def _chunk_shares(
-    source: PairedSource, plan: Plan, sample: NDArray[np.bool_] | None, public: Public
+    source: PairedSource,
+    plan: Plan,
+    sample: NDArray[np.bool_] | None,
+    public: Public,
+    folding: Any,
 ) -> Shares:
     """Cut a source of Dask arrays into the chunks that they are made of."""
     features: Any = source.features
@@ -211,7 +222,7 @@ def _chunk_shares(
     edges = np.cumsum((0, *x.chunks[0])).tolist()
     places = zip(pairwise(edges), x.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)
     return [
-        (_Share(None, plan, _slice(sample, start, stop), public), chunks)
+        (_Share(None, plan, _slice(sample, start, stop), public, folding), chunks)
         for (start, stop), *chunks in places
         if stop > start
     ]
@@ -235,9 +246,7 @@ def _graph(shares: Shares) -> list[Any]:
     states = [
         delayed(_state)(part, dask_key_name=f"{run}-state-{i}") for i, part in enumerate(parts)
     ]
-    parts = [
-        delayed(_moments)(part, dask_key_name=f"{run}-moments-{i}") for i, part in enumerate(parts)
-    ]
+    parts = [delayed(_sums)(part, dask_key_name=f"{run}-sums-{i}") for i, part in enumerate(parts)]
     for level in count():
         if len(parts) == 1:
             break
@@ -263,8 +272,10 @@ def _fold_share(share: _Share, *chunks: NDArray[Any]) -> _Folded | _Failure:
         try:
             source = _as_source(*chunks) if share.source is None else share.source
             collected = None if share.public is None else PublicRows(share.public)
-            moments = fold(source, share.plan, sample=share.sample, threads=1, collect=collected)
-            return _Folded(moments, None if collected is None else collected.rows())
+            sums = share.folding(
+                source, share.plan, sample=share.sample, threads=1, collect=collected
+            )
+            return _Folded(sums, None if collected is None else collected.rows())
         except PrimoError as error:
             return _Failure(copy(error))  # without its traceback, in which rows are
         except Exception as error:  # its message may quote cells: only its name goes on
@@ -288,15 +299,15 @@ def _as_source(features: NDArray[Any], outcomes: NDArray[Any]) -> ArraySource:
 
 def _state(part: _Folded | _Failure) -> tuple[int, NDArray[Any] | None] | _Failure:
     """Return how many rows were folded, and their public block; runs on a worker."""
-    return (part.moments.rows, part.public) if isinstance(part, _Folded) else part
+    return (part.sums.rows, part.public) if isinstance(part, _Folded) else part
 
 
-def _moments(part: _Folded | _Failure) -> Moments | _Failure:
-    """Return the moments alone; runs on a worker."""
-    return part.moments if isinstance(part, _Folded) else part
+def _sums(part: _Folded | _Failure) -> Sums | _Failure:
+    """Return the sums alone; runs on a worker."""
+    return part.sums if isinstance(part, _Folded) else part
 
 
-def _add(left: Moments | _Failure, right: Moments | _Failure) -> Moments | _Failure:
+def _add(left: Sums | _Failure, right: Sums | _Failure) -> Sums | _Failure:
     """Merge; runs on a worker."""
     if isinstance(left, _Failure):
         return left

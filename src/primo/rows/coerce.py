@@ -1,4 +1,4 @@
-"""Arrays and frames as users hand them over, in the shapes that primo works with."""
+"""Convert the arrays and frames that users give into the shapes that primo works with."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def array_source(
     features, outcomes
         (n, d), and (n, l) or (n,); what `numeric` returned.
     tables
-        The features and outcomes as the user gave them. The index of a frame names people.
+        The features and outcomes as the user gave them. The index of a frame holds the ids of people.
     feature_names, outcome_names
-        None for numbered names, x0, x1, ... and y0, y1, ...
+        If None, names are numbered: x0, x1, ... and y0, y1, ...
     first_outcome
-        Number of the first outcome without a name.
+        Number at which numbered outcome names start.
     """
     people = people_of(len(features), len(outcomes), *tables)
     if outcomes.ndim == 1:
@@ -90,10 +90,10 @@ def array_source(
 
 
 def people_of(n: int, m: int, features: Any, outcomes: Any) -> dict[str, Any]:
-    """Return who owns the rows of two tables, of n and m rows, as far as the index of a frame says it.
+    """Return who owns the rows of two tables with n and m rows, if the index of a frame says it.
 
-    What is returned are the arguments `labels` and `id_names` of an `ArraySource`. Tables that do not
-    belong together, as far as their labels show, are refused.
+    Returns the arguments `labels` and `id_names` of an `ArraySource`. Tables whose labels show that they
+    do not belong together are refused.
     """
     if n != m:
         raise InputError(
@@ -105,9 +105,9 @@ def people_of(n: int, m: int, features: Any, outcomes: Any) -> dict[str, Any]:
     differ = first is not None and second is not None and not np.array_equal(first, second)
     if differ or _in_another_order(left, right):
         raise InputError(
-            "the rows of features and outcomes carry other labels, or the same ones in another order; "
-            "align them first, for example y = y.loc[X.index]. Take the labels of one of them away, "
-            "with .reset_index(drop=True), only if the rows are in the same order"
+            "the rows of features and outcomes have different labels, or the same in another order; "
+            "align them first, for example y = y.loc[X.index]. Drop the labels of one of them, with "
+            ".reset_index(drop=True), only if the rows are in the same order"
         )
     if first is None:
         return {"labels": second, "id_names": index_names(right)}
@@ -124,16 +124,16 @@ def _in_another_order(left: Any, right: Any) -> bool:
 def _as_array(table: Any) -> NDArray[Any]:
     """Return the cells in one type; each is the same number in float64 whatever the others are.
 
-    NumPy chooses the type of a list by all of its cells. Real numbers of all kinds go together: none is
-    rounded that float64 would not round in the same way. Among objects and strings it is otherwise. One
-    string makes strings of all cells, and np.float32(0.1), spelled "0.1", becomes another number.
+    NumPy chooses one type for all cells of a list. Real numbers of all kinds can be mixed: NumPy rounds
+    none that float64 would not round in the same way. Objects and strings cannot. One string turns all
+    cells into strings, and np.float32(0.1), written as "0.1", becomes a different number.
     """
     if isinstance(table, np.ma.MaskedArray):  # a mask means missing; plain conversion drops it
         return np.asarray(np.ma.filled(table.astype(np.float64), np.nan))
     array = np.asarray(table)
     if array.dtype.kind in "OUS":
         return _cell_by_cell(table)
-    # Arithmetic with longer floats would round other cells of a list otherwise than float64 does.
+    # Longer floats would round the other cells of a list differently than float64 does.
     return array.astype(np.float64) if array.dtype.kind == "f" and array.itemsize > 8 else array
 
 
@@ -143,7 +143,7 @@ def _quietly(convert: Callable[[], NDArray[Any]]) -> NDArray[Any] | None:
             return convert()
     except MemoryError:
         raise
-    except Exception:  # a cell may be an object that raises, and says, what it likes
+    except Exception:  # a cell may be an object that raises any error, with any message
         return None
 
 
@@ -151,10 +151,10 @@ def _cell_by_cell(table: Any) -> NDArray[np.float64]:
     """Convert strings and objects; the missing values of nullable pandas columns become NaN."""
     if hasattr(table, "to_numpy") and hasattr(table, "isna"):
         for kind in np.asarray(table.dtypes, dtype=object).flat:
-            if getattr(kind, "kind", "O") in "mMc":  # pandas would make some number of them
-                raise TypeError("dates, times and complex numbers are no real numbers")
+            if getattr(kind, "kind", "O") in "mMc":  # pandas would convert them to numbers
+                raise TypeError("dates, times and complex numbers are not real numbers")
         return np.asarray(table.to_numpy(dtype=np.float64, na_value=np.nan))
-    if hasattr(table, "__array__"):  # its type is its own, and not for us to choose
+    if hasattr(table, "__array__"):  # keep the type that it has
         table = np.asarray(table)
     return np.asarray(table, dtype=object).astype(np.float64)
 
@@ -173,7 +173,7 @@ def column_names(table: Any) -> list[str] | None:
 
 
 def labels(names: Any, prefix: str, count: int, *, first: int = 0) -> tuple[str, ...]:
-    """Return the names as a tuple, or ones numbered from `first` where there are none."""
+    """Return the names as a tuple; if None, names numbered from `first`."""
     if names is None:
         return tuple(f"{prefix}{first + i}" for i in range(count))
     return tuple(str(name) for name in names)

@@ -1,15 +1,16 @@
-"""Products with features that are -u, 0 or u throughout, exact and in less than half the time.
+"""Products with features whose values are all -u, 0 or u: exact, in less than half the time.
 
-Genotypes and haplotypes cut to one range for all of them are such: u times signs. The constant of an
-intercept is c times the sign 1.
+Genotypes and haplotypes that are cut to one common range have such values: u times a sign. The constant
+of an intercept is c times the sign 1.
 
-- XᵀX is u² (u·c and c² beside the constant) times sums of -1, 0 and 1, which are counted.
-- XᵀY is u times sums of -y, 0 and y, made in float32, which holds every integer up to 2**24. Over rows
-  whose |y| add up to no more, in every column, no partial sum is larger, in whatever order it is made,
+- XᵀX is u² (u·c and c² in the row and column of the constant) times sums of -1, 0 and 1, which are
+  counted.
+- XᵀY is u times sums of -y, 0 and y, computed in float32, which holds every integer up to 2**24. Over
+  rows where Σ|y| is at most 2**24 in every column, no partial sum is larger, in any order of summation,
   so none is rounded.
 
-The products by u, c and u², and the sums of such sums, are made in float64, as exactly as those of a
-block.
+The products with u, c and u², and the sums of such sums, are computed in float64 and are exact, as are
+those of any block.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ Narrow = NDArray[np.float32]
 
 _EXACT = 2**24  # integers up to here in float32
 _STRIPE = 2**8  # rows quantised at a time: they stay in the cache
-_RUN = 2**10  # rows multiplied by their outcomes at a time, at most
-_FEW = 2**6  # rows, below which adding up the products takes longer than float32 saves
+_RUN = 2**10  # most rows that are multiplied by their outcomes at a time
+_FEW = 2**6  # with fewer rows, adding up the products takes longer than float32 saves
 
 
 @dataclass(repr=False, eq=False)
@@ -64,7 +65,7 @@ class Signs:
             x = self._x[: len(part)]
             self.features(rows[start : start + _STRIPE], x)
             if self.features.constant is not None:
-                x[:, -1] = self.unit  # a sign like the others; its own unit is put back below
+                x[:, -1] = self.unit  # treated as a sign; its own unit is applied below
             if not self.kernels.write_signs(x, self.unit, part):
                 return None
         return signs
@@ -73,7 +74,7 @@ class Signs:
         """Write XᵀX."""
         self.kernels.multiply_signs(signs, float(self.unit**2), out)
         if self.features.constant is not None:
-            counts = out[-1] / float(self.unit**2)  # exact: a whole number of times
+            counts = out[-1] / float(self.unit**2)  # exact: a multiple of u²
             out[-1] = out[:, -1] = counts * self._units * self._units[-1]
 
     def association(self, signs: Narrow, y: Matrix, out: Matrix) -> None:
@@ -95,15 +96,16 @@ class Signs:
 
 @cache
 def _float32_is_exact(multiply: Callable[..., Any] = np.matmul) -> bool:
-    """Whether the BLAS at hand keeps to float32; some can be told to make do with less.
+    """Whether the installed BLAS computes in full float32; some can be set to a lower precision.
 
-    Integers of 24 bits, each taken alone, and sums of one such and many ones. They are arbitrary, and
-    no power of two is near: the sum of two or three shorter numbers would do for those.
+    Tested with integers of 24 bits, each by itself, and with sums of one such integer and many ones. The
+    integers are arbitrary and not near a power of two: those would also come out right as the sum of two
+    or three shorter numbers.
     """
     each = np.random.default_rng(0).integers(2**22, 2**23, _RUN) * 2.0 + 1
     many = np.ones(_RUN)
     many[0] = 2**24 - _RUN + 1
-    for l in (1, 64):  # a vector is multiplied by other means than a matrix
+    for l in (1, 64):  # BLAS multiplies a vector by other code than a matrix
         for signs, y in ((np.eye(_RUN)[:, :64], each), (np.ones((_RUN, 64)), many)):
             outcomes = np.repeat(y[:, None], l, axis=1)
             found = multiply(signs.astype(np.float32).T, outcomes.astype(np.float32))

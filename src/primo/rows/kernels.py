@@ -1,12 +1,12 @@
 """The quantiser's passes over a row, fused into one, and counting signs; compiled (needs numba).
 
-A kernel reports the squared length of what it wrote for each row, or infinity where it does not vouch
-for it, and `primo.rows.quantise` decides by that. The proof is short:
+A kernel reports the squared length of what it wrote for each row, or infinity where that may be wrong,
+and `primo.rows.quantise` then does the row again. Why a finite length is right:
 
 - A finite length is a sum of squares of finite, truncated numbers: they are integers. If it is below
   2**53, so was every partial sum, and none was rounded, whatever the order: it is the exact length.
-- The integers are the very bits that NumPy writes, because each value takes the same operations, none
-  of them contracted or reordered.
+- The integers are bit for bit those of NumPy, because each value goes through the same operations,
+  none of them contracted or reordered.
 
 Signs (-1, 0, 1) are packed into two bits each: their products are then counted 64 at a time.
 """
@@ -21,8 +21,8 @@ from numba.extending import intrinsic
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from primo._util.jit import cached as _cached
 from primo._util.jit import compiled as _compiled
-from primo._util.jit import kept as _kept
 
 __all__ = ["fused", "multiply_signs", "write_narrow", "write_signs"]
 
@@ -46,10 +46,10 @@ def fused(
     """Write trunc((rows - centre)·factor), cut to ±edge, into `out` and return squared lengths.
 
     Without a centre, `factor` is one number and nothing is cut. A value that is not finite becomes 0 if
-    `fill`. Else it gives its row the length infinity, as does a value beyond `reach`, whose square must
-    be finite; so may several values that are beyond it together. Returns None if there is no kernel for
-    the type, shape or layout of the rows, and leaves `out` alone.
-    Cost: one pass, during which other threads run; a second when a machine first compiles it.
+    `fill`. Otherwise its row gets the length infinity. So does a row with a value beyond `reach`, whose
+    square must be finite, and possibly a row whose values exceed `reach` only together. Returns None,
+    and does not write to `out`, if there is no kernel for the type, shape or layout of the rows.
+    Cost: one pass, during which other threads run; the first compilation on a machine takes a second.
     """
     # Compiled code checks no index, so what it assumes is checked here.
     width = rows.shape[1]
@@ -57,7 +57,7 @@ def fused(
     read, written = _stretch(rows), _stretch(out)
     if rows.dtype not in _TYPES or out.dtype != np.float64 or not fits or not read or not written:
         return None
-    read[0].flags.writeable = False  # one type, and so one compilation, for rows of both kinds
+    read[0].flags.writeable = False  # one type, so one compilation, for all rows
     lengths = np.empty(len(rows))
     if centre is None:
         _scale_rows(*read, float(factor), reach, fill, *written, width, lengths)
@@ -67,26 +67,26 @@ def fused(
 
 
 def write_signs(x: Matrix, unit: int, out: NDArray[np.float32]) -> bool:
-    """Write the signs of `x`, both of them contiguous, and return whether `x` is `unit` times them."""
+    """Write the signs of `x` and return whether `x` is `unit` times them; both arrays are contiguous."""
     if x.shape != out.shape or not (x.flags.c_contiguous and out.flags.c_contiguous):
         return False
     return bool(_write_signs(x.reshape(-1), float(unit), out.reshape(-1)))
 
 
 def multiply_signs(signs: NDArray[np.float32], scale: float, out: Matrix) -> None:
-    """Write `scale` times SᵀS, of contiguous rows of signs: counted, so exact if `scale` times n is."""
+    """Write `scale` times SᵀS for contiguous signs S; it is counted, so exact if `scale` times n is."""
     m, width = signs.shape
     if out.shape != (width, width) or not (signs.flags.c_contiguous and out.flags.c_contiguous):
-        raise ValueError("signs or their products are not laid out as they should be")  # a bug
+        raise ValueError("signs or their products have the wrong shape or layout")  # a bug
     some, minus = np.empty((2, width, -(-m // 64)), dtype=np.uint64)
     _pack_signs(signs, some, minus)
     _count_products(some, minus, scale, out)
 
 
 def write_narrow(y: Matrix, most: int, out: NDArray[np.float32]) -> int:
-    """Write rows of integers from the first on, while the sizes of no column add up to above `most`.
+    """Write rows of integers, from the first on, while Σ|y| is at most `most` in every column.
 
-    Returns how many rows that are; with `most` up to 2**24, they and their sums are exact in float32.
+    Returns the number of rows written. With `most` up to 2**24 they and their sums are exact.
     """
     if y.shape != out.shape or not (y.flags.c_contiguous and out.flags.c_contiguous):
         return 0
@@ -128,15 +128,15 @@ def _centre_row(
         value = (row[j] - centre[j]) * factor[j]
         if fill:
             value = value if abs(row[j]) <= _LARGEST else 0.0
-        sizes = _plus(sizes, abs(value))  # cutting would hide infinity
+        sizes = _plus(sizes, abs(value))  # before the cut, which would hide infinity
         value = np.trunc(edge if value > edge else (-edge if value < -edge else value))
         length = _plus(length, value * value)
         out[j] = value
-    return length if sizes < reach else np.inf  # nor is NaN below it
+    return length if sizes < reach else np.inf  # NaN is not below `reach` either
 
 
-# Whether to fill is asked for each row, not for each value: the loops over values stay short.
-@_kept
+# `fill` is tested once per row, not once per value: the loops over values stay short.
+@_cached
 def _scale_rows(
     rows: NDArray[Any],
     step: int,
@@ -157,7 +157,7 @@ def _scale_rows(
             lengths[i] = _scale_row(row, factor, reach, False, into)
 
 
-@_kept
+@_cached
 def _centre_rows(
     rows: NDArray[Any],
     step: int,
@@ -180,7 +180,7 @@ def _centre_rows(
             lengths[i] = _centre_row(row, centre, factor, edge, reach, False, into)
 
 
-@_kept
+@_cached
 def _write_signs(x: Matrix, unit: float, out: NDArray[np.float32]) -> bool:
     wrong = 0
     for i in range(len(x)):
@@ -192,7 +192,7 @@ def _write_signs(x: Matrix, unit: float, out: NDArray[np.float32]) -> bool:
     return wrong == 0
 
 
-@_kept
+@_cached
 def _pack_signs(signs: NDArray[np.float32], some: Bits, minus: Bits) -> None:
     m, width = signs.shape
     nonzero, negative = np.empty(width, np.uint64), np.empty(width, np.uint64)
@@ -218,7 +218,7 @@ def _count_bits(_: Any, word: Any) -> Any:
 _bits_in: Any = intrinsic(_count_bits)
 
 
-@_kept
+@_cached
 def _count_products(some: Bits, minus: Bits, scale: float, out: Matrix) -> None:
     for j in range(len(some)):
         for k in range(j + 1):
@@ -230,7 +230,7 @@ def _count_products(some: Bits, minus: Bits, scale: float, out: Matrix) -> None:
             out[j, k] = out[k, j] = scale * (np.float64(terms) - 2.0 * np.float64(negative))
 
 
-@_kept
+@_cached
 def _write_narrow(y: Matrix, most: float, sizes: Matrix, out: NDArray[np.float32]) -> int:
     for i in range(y.shape[0]):
         over = 0

@@ -9,24 +9,21 @@ merging is addition.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from queue import SimpleQueue
 from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from primo._util.threads import blas_threads, in_order
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.rows.genotype_products import Signs
 from primo.rows.public_block import PublicRows
 from primo.rows.quantise import feature_quantiser, kernels_for, outcome_quantiser
 from primo.rows.sources.base import Block, Source
+from primo.rows.walk import Progress, thread_number, walk
 
-__all__ = ["Moments", "check_row_count", "fold"]
+__all__ = ["Moments", "fold"]
 
 Integers = NDArray[np.int64]
 Matrix = NDArray[np.float64]
@@ -43,8 +40,6 @@ _FEW_ROWS = 2**9  # are not worth being shared out
 
 #: Features, from which it pays to look whether they are signs times a unit.
 _WIDE = 64
-
-Progress = Callable[[int], None]  # called with the number of rows done since the last call
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,53 +88,18 @@ def fold(
     """
     if (sample is not None) != plan.draws_sample:
         raise InputError("a sub-sampled plan needs its sample, and only that one")
-    threads = threads or min(4, os.cpu_count() or 1)
+    threads = thread_number(threads)
     rows = block_rows or _block_rows(source.n, plan, threads)
     rows = min(rows, plan.grid.exact_rows)
     kernels = kernels_for(source.n * (plan.width + plan.l))
-    accumulators: SimpleQueue[_Accumulator] = SimpleQueue()
-    for _ in range(threads):
-        accumulators.put(_Accumulator(plan, rows, kernels))
-
-    def work(placed: tuple[int, Block]) -> int:
-        start, block = placed
-        chosen = None if sample is None else sample[start : start + len(block.features)]
-        accumulator = accumulators.get()
-        try:
-            return accumulator.add(block, chosen)
-        finally:
-            accumulators.put(accumulator)
-
-    def placed() -> Iterator[tuple[int, Block]]:
-        start = 0
-        for block in source.blocks(rows):
-            if collect is not None:
-                collect.add(block)
-            yield start, block
-            start += len(block.features)
-
-    done = 0
-    # One BLAS thread per worker: blocks are the unit of parallel work.
-    with blas_threads(1):
-        for count in in_order(work, placed(), threads):
-            done += count
-            if progress is not None:
-                progress(count)
-    check_row_count(source, done)
-    parts = [accumulators.get().total() for _ in range(threads)]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
-
-
-def check_row_count(source: Source, rows: int) -> None:
-    """Refuse a source that gave another number of rows than it announced."""
-    if rows != source.n:
-        raise InputError(
-            f"the source announced {source.n} rows but gave another number; "
-            "n is public and must be right before the release"
-        )
+    return walk(
+        source,
+        [_Accumulator(plan, rows, kernels) for _ in range(threads)],
+        block_rows=rows,
+        sample=sample,
+        progress=progress,
+        collect=collect,
+    )
 
 
 def _block_rows(n: int, plan: Plan, threads: int) -> int:

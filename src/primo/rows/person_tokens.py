@@ -1,9 +1,9 @@
-"""A data set is known by its people, whatever its name, order or format.
+"""Tokens by which a ledger recognises people, whatever the name, order or format of a data set.
 
-Each person becomes a 64-bit token, a keyed hash of the person's id or, in data without ids, of the
-row's feature values, sorted. Two data sets that share a token share a person: a copy under another
-name, with its rows or columns in another order, with other outcomes, or some of its rows. Without the
-key a token is a random number.
+Each person becomes a 64-bit token: a keyed hash of the person's id or, in data without ids, of the
+sorted feature values of the row. Two data sets that share a token share a person. So a copy is
+recognised under another name, with rows or columns in another order, with other outcomes, or if it holds
+only some of the rows. Without the key a token is a random number.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ def sketch(
     key
         The key of the ledger.
     by_values
-        Know people by their values although there are ids, for a ledger that does.
+        Identify people by their values although there are ids, for a ledger that does so.
     rows_per_person
-        How many rows one person may own, and is charged for; as many as the source says if None.
+        How many rows one person may own and is charged for; the number that the source states if None.
 
     Guarantee: the same person, by id (see `canonical_id`) or by exactly the same feature values in
-    any order, has the same token under the same key; ids and values never meet. Nothing of it can be
-    read without the key. Where there are family ids, a person has a second token, of `FID_IID`, by which
-    a VCF of the same people is known. Without ids, strangers whose rows hold the same numbers are one
-    person, which errs upwards: among genotypes, those who carry as many 0, 1 and 2.
-    Cost: about 1 µs an id; without ids one pass over the features, about 30 s for 10⁹ numbers and
-    1 µs a row.
+    any order, has the same token under the same key; tokens of ids and of values never match. Nothing
+    can be read from a token without the key. Where there are family ids, a person has a second token, of
+    `FID_IID`, which recognises a VCF of the same people. Without ids, different people whose rows hold
+    the same numbers count as one person, so the ledger may overstate what a person has spent, never
+    understate it; among genotypes these are people with equally many 0, 1 and 2.
+    Cost: about 1 µs per id; without ids one pass over the features, about 30 s for 10⁹ numbers, and
+    1 µs per row.
     """
     ids = source.ids()
     if ids is not None:
@@ -69,7 +70,7 @@ def sketch(
 
 
 def _spellings(source: Source, ids: Ids) -> Iterator[str]:
-    """Yield the ids and, where a source knows it, another spelling of each: either is the person."""
+    """Yield the ids and, if the source has one, another spelling of each; both stand for the person."""
     yield from ids.tolist()
     own = getattr(source, "other_ids", None)
     others: Ids | None = own() if callable(own) else None
@@ -86,13 +87,13 @@ def _hash(empty: hashlib.blake2b, person: bytes) -> bytes:
 def _values(source: Source) -> Iterator[bytes]:
     """Yield the sorted features of each row as bytes: equal numbers, equal bytes, of any type.
 
-    Sorted, because nothing else of a row is the same in every order of its columns: their names may
+    Sorted, so that the order of the columns does not matter. Names could not be used instead: they may
     be numbers (x0, x1, …) that follow the order.
     """
     d = len(source.feature_names)
     for block in source.blocks(max(1, _NUMBERS // d)):
-        # A copy always, as blocks may be views of someone's data. Sorted in their own type, which is
-        # faster where it is small; adding 0.0 turns -0.0 into 0.0.
+        # Always a copy, as blocks may be views of the caller's data. Sorted in their own type, which is
+        # faster if it is small; adding 0.0 turns -0.0 into 0.0.
         values: NDArray[np.float64] = np.sort(block.features, axis=1).astype(np.float64) + 0.0
         values[np.isnan(values)] = np.nan
         yield from (row.tobytes() for row in values)

@@ -1,7 +1,7 @@
 """A public block of rows as the mechanism saw it: scaled, clipped, column by column.
 
 Only for the block that the protection leaves public (features under `outcomes`, outcomes under
-`features`): the projections and the row space are post-processing that needs it again.
+`features`): the projections and the row space are post-processing that uses it after the noise.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class PublicColumns:
 
     @classmethod
     def of(cls, rows: NDArray[Any], clip: Clip, *, means: Vector | None = None) -> Self:
-        """Find the shortening of every row.
+        """Compute the factor that shortens each row.
 
         Cost: one pass, and memory of one block of columns.
         """

@@ -28,7 +28,15 @@ from primo.errors import Argument, InputError, Message
 from primo.planning.plan import Plan
 from primo.privacy.bounds import Clip
 
-__all__ = ["Kernel", "Quantiser", "feature_quantiser", "kernels_for", "outcome_quantiser"]
+__all__ = [
+    "Kernel",
+    "Quantiser",
+    "feature_quantiser",
+    "kernels_for",
+    "missing_values",
+    "outcome_quantiser",
+    "squares_in_order",
+]
 
 Matrix = NDArray[np.float64]
 
@@ -162,17 +170,7 @@ class Quantiser:
         finite = np.isfinite(rows[suspect])
         if not finite.all():
             if self.missing != "centre":
-                raise InputError(
-                    f"the {self.block} contain NaN or infinity",
-                    argument="missing",
-                    value=self.missing,
-                    remedy=Message.of(
-                        "Clean them, or pass ",
-                        Argument("missing", "centre"),
-                        " to count such a value as the public centre of its column. "
-                        "(Which row it is stays private)",
-                    ),
-                )
+                raise missing_values(self.block)
             z[suspect] = np.where(finite, z[suspect], 0.0)
         for i in suspect[_reach_too_far(z[suspect])]:
             # Halving before subtracting keeps the difference of two huge numbers finite; dividing
@@ -238,7 +236,7 @@ def _lengths(rows: Matrix) -> Matrix:
     lengths = _squares(rows)
     beyond = np.flatnonzero(~(lengths < _EXACT))
     if len(beyond):
-        lengths[beyond] = _squares_in_order(rows[beyond])
+        lengths[beyond] = squares_in_order(rows[beyond])
     return lengths
 
 
@@ -248,7 +246,7 @@ def _squares(rows: Matrix) -> Matrix:
     return squares
 
 
-def _squares_in_order(rows: Matrix) -> Matrix:
+def squares_in_order(rows: Matrix) -> Matrix:
     """Return the squared norm of each row, added up by a tree that the number of columns alone fixes.
 
     Every step adds one half of the columns to the other, value by value: NumPy has no order to choose.
@@ -260,6 +258,21 @@ def _squares_in_order(rows: Matrix) -> Matrix:
         sums[:, : width - half] += sums[:, half:width]
         width = half
     return sums[:, 0]
+
+
+def missing_values(block: str) -> InputError:
+    """Return the error for a value that is not finite; it names no row and no value."""
+    return InputError(
+        f"the {block} contain NaN or infinity",
+        argument="missing",
+        value="error",
+        remedy=Message.of(
+            "Clean them, or pass ",
+            Argument("missing", "centre"),
+            " to count such a value as the public centre of its column. "
+            "(Which row it is stays private)",
+        ),
+    )
 
 
 #: Numbers, from which compiled kernels save what it takes to load them (half a second).

@@ -7,11 +7,48 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError, PrivacyError
 from primo.planning.plan import CovarianceOrigin, Plan
+from primo.released.moments import ReleasedLengths
 from primo.released.release import Release
+from primo.rows.lengths import Lengths
 from primo.rows.moments import Moments
 from primo.wall.noise import RandomBits, add_noise
 
-__all__ = ["release"]
+__all__ = ["release", "release_lengths"]
+
+
+def release_lengths(
+    lengths: Lengths, plan: Plan, *, bits: RandomBits, backend: str = "primo"
+) -> ReleasedLengths:
+    """Add noise to the histograms of row lengths that a plan asks for, and return what is public.
+
+    A private block gets the noise of `plan.norm_search`; a public one is counted exactly.
+
+    Guarantee: √`plan.norm_search.spent`-GDP for `plan.protection` under replace-one, if `lengths` were
+    counted with `plan`.
+    Cost: one discrete Gaussian per bin.
+    """
+    if lengths.rows != plan.n:
+        raise InputError("these lengths do not belong to this plan: the number of rows differs")
+    search, released = plan.norm_search, {}
+    for block in plan.counted:
+        counts: NDArray[np.int64] = getattr(lengths, block)
+        if not plan.is_private(block):
+            released[block] = counts.astype(np.float64)
+            continue
+        if search is None or not getattr(search, block):
+            raise PrivacyError(
+                f"the {block} are private, and the plan has no noise for their lengths"
+            )
+        scaled = counts * search.unit
+        add_noise(
+            scaled,
+            variance_bits=search.variance_bits,
+            bits=bits,
+            label=f"lengths of {block}",
+            backend=backend,
+        )
+        released[block] = scaled / search.unit
+    return ReleasedLengths(features=released.get("features"), outcomes=released.get("outcomes"))
 
 
 def release(
@@ -22,13 +59,14 @@ def release(
     outcome_names: tuple[str, ...],
     bits: RandomBits,
     covariance: NDArray[np.float64] | None = None,
+    lengths: ReleasedLengths | None = None,
     backend: str = "primo",
     threads: int = 1,
 ) -> Release:
     """Add noise to every private block and return what may be published.
 
     `covariance` is given where the plan does not take it from the rows: of a reference panel or an
-    earlier release, in scaled units.
+    earlier release, in scaled units. `lengths` are those that the plan's norms were found from.
 
     Guarantee: the result is `plan.mu`-GDP for `plan.protection` under replace-one (module
     `privacy.sensitivity`), and (`plan.epsilon`, `plan.budget.delta`)-DP, if `moments` were folded with
@@ -40,6 +78,8 @@ def release(
     """
     if moments.rows != plan.n:
         raise InputError("these moments do not belong to this plan: the number of rows differs")
+    if (lengths is not None) != bool(plan.counted):
+        raise InputError("the plan finds norms from row lengths; release those first")
     elsewhere = plan.covariance_origin in (CovarianceOrigin.REFERENCE, CovarianceOrigin.EARLIER)
     if elsewhere != (covariance is not None):
         raise InputError(
@@ -99,4 +139,5 @@ def release(
         outcome_moments=outcome.astype(np.float64) * plan.outcome_step**2,
         reproducible=bits.reproducible,
         backend=backend,
+        lengths=lengths,
     )

@@ -44,9 +44,10 @@ from typing import Any
 import numpy as np
 
 from primo.planning.plan import Plan
+from primo.rows.lengths import Lengths
 from primo.rows.moments import Moments
 
-__all__ = ["moments_digest", "plan_digest"]
+__all__ = ["lengths_digest", "moments_digest", "plan_digest"]
 
 
 def moments_digest(moments: Moments, plan: Plan) -> bytes:
@@ -57,6 +58,11 @@ def moments_digest(moments: Moments, plan: Plan) -> bytes:
     Cost: one pass over the moments.
     """
     return _digest(b"primo.moments/1", [moments, dataclasses.replace(plan, missing="error")])
+
+
+def lengths_digest(lengths: Lengths, plan: Plan) -> bytes:
+    """Return 32 bytes that stand for exactly these counts under exactly this plan; private."""
+    return _digest(b"primo.lengths/1", [lengths, dataclasses.replace(plan, missing="error")])
 
 
 def plan_digest(plan: Plan) -> bytes:
@@ -83,6 +89,10 @@ def _canonical(value: Any) -> Iterator[bytes | memoryview]:
         for field in fields:
             yield from _canonical(field.name)
             yield from _canonical(getattr(value, field.name))
+    elif isinstance(value, tuple):
+        yield b"t%d:" % len(value)
+        for item in value:
+            yield from _canonical(item)
     elif isinstance(value, np.ndarray):
         kind = value.dtype.newbyteorder("<")
         yield from _canonical(kind.str + str(value.shape))

@@ -1,4 +1,4 @@
-"""Functions on arrays and frames beside the scikit-learn shell."""
+"""`primo.extend`: later outcomes of the same rows, given as arrays, frames or a source."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def extend(
     Parameters
     ----------
     release
-        The earlier release, as fitted or loaded, or its bundle. With a ledger only the bundle will do
-        (`primo.read_bundle`), and one that the ledger does not know is refused.
+        The earlier release, as fitted or loaded, or its bundle. A ledger accepts only the bundle
+        (`primo.read_bundle`), and a bundle that the ledger does not know is refused.
     X
         The features of the same rows in the same order, columns as before; or a source with these
         features and the new outcomes. With a ledger give a source if the first release was made from
@@ -48,8 +48,8 @@ def extend(
     Y
         The new outcomes, (n, l) or (n,), unless X is a source.
     protection
-        What is secret, as for `PrimoRegressor`; it has to be that of `release`. To be stated, because
-        a file that was swapped or edited must not decide it.
+        What is secret, as for `PrimoRegressor`; it has to be that of `release`. It must be
+        stated, because a file that was swapped or edited must not decide it.
     epsilon, delta
         What the new outcomes may spend; only their association is paid for.
     outcome_bounds
@@ -128,6 +128,6 @@ def _source(release: Release, X: Any, Y: Any) -> Source:
         tables=(X, Y),
         feature_names=names,
         outcome_names=column_names(Y),
-        # Number on from the old ones, so that no name means two things.
+        # Numbers continue those of the earlier outcomes, so that no name means two things.
         first_outcome=len(release.earlier_outcomes) + len(release.outcome_names),
     )

@@ -62,21 +62,21 @@ def check_protection(earlier: Release, stated: Protection | str) -> Protection:
 
 
 def check_known(earlier: Bundle | None, ledger: Ledger) -> None:
-    """Refuse what is not, to the byte, a release that the ledger knows as published.
+    """Refuse what is not exactly a release that the ledger knows as published.
 
     None stands for a release that is not a bundle: it has no digest that a ledger could know.
     """
     if earlier is None:
         raise InputError(
             "with a ledger, a release is extended from its bundle: give primo.read_bundle(path). The "
-            "ledger knows a bundle by its digest, and vouches for nothing else"
+            "ledger recognises a bundle by its digest, and nothing else"
         )
     known = ledger.find(earlier.manifest["release_id"])
     if known is None or known.digest is None:
         raise InputError(
-            f"{earlier.path} is not a release that {ledger.where} knows, so nobody vouches for what it "
-            "says of its noise and its cost. Use the ledger that it was paid from; if there was none, "
-            "have the steward enter it (primo ledger note --release)"
+            f"{earlier.path} is not a release that {ledger.where} knows, so what it says about its "
+            "noise and its cost cannot be checked. Use the ledger that it was paid from; if there was "
+            "none, have the steward enter it (primo ledger note --release)"
         )
     if known.digest != earlier.digest:
         raise InputError(
@@ -92,7 +92,7 @@ def as_extension(release: Release, earlier: Release) -> Release:
     """
     return dataclasses.replace(
         release,
-        # Known noise in the stored covariance stays known, whatever is added now.
+        # If the noise of the stored covariance is known, it stays known, whatever is added now.
         reproducible=release.reproducible or earlier.reproducible,
         earlier_outcomes=earlier.earlier_outcomes + earlier.outcome_names,
     )
@@ -110,7 +110,7 @@ def check_bits(earlier: Release, bits: RandomBits) -> None:
 
 
 def check_same_rows(earlier: Release, source: Source) -> None:
-    """Refuse a source that cannot be the rows of the earlier release, as far as schema shows it."""
+    """Refuse a source that cannot be the rows of the earlier release, as far as its schema shows."""
     plan = earlier.plan
     if source.n != plan.n:
         raise InputError(

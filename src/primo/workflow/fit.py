@@ -1,4 +1,4 @@
-"""From settings and a source to a release: plan, charge, read. Every way to fit comes through here."""
+"""From settings and a source to a release: plan, charge, read. All front ends use it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Engine:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Account:
-    """Who pays for a release: a ledger, and what it notes beside the charge.
+    """Who pays for a release: a ledger, and what it notes with the charge.
 
     Examples
     --------
@@ -88,9 +88,9 @@ class Account:
     dataset: str | None = None  # name for a data set that the ledger does not know yet
 
     def pay(self, source: Source, plan: Plan, release_id: str, *, again: bool) -> None:
-        """Debit the plan's cost from the people of the source, or raise and leave no trace.
+        """Debit the plan's cost from the people of the source, or raise and change nothing.
 
-        Paying for the same release again changes nothing; it is refused unless `again` is said.
+        Paying for the same release again changes nothing; it is refused unless `again` is True.
         """
         from primo.rows.person_tokens import sketch
 
@@ -152,9 +152,10 @@ def prepare_extension(
 ) -> Prepared:
     """Plan the release of new outcomes of the rows of an earlier one. Reads no private row.
 
-    `protection` is what the user says, not the earlier release: a file decides nothing about what is
-    read and what is released exactly. It has to be that of the earlier release. Give the bundle of the
-    earlier release if a ledger is to be charged: `release_rows` asks the ledger whether it knows it.
+    `protection` is what the user states, not what the earlier release says: a file must not decide what
+    is read and what is released exactly. It has to be that of the earlier release. Give the bundle of
+    the earlier release if a ledger is to be charged: `release_rows` asks the ledger whether it knows
+    it.
     """
     bundle = earlier if isinstance(earlier, Bundle) else None
     earlier = expect_release(earlier.release if isinstance(earlier, Bundle) else earlier)
@@ -194,7 +195,7 @@ def release_rows(
         if account is not None:
             check_known(prepared.bundle, account.ledger)
     release_id = release_id or new_release_id()
-    # A cluster that cannot be reached is found out before anything is charged.
+    # Connect first: a cluster that cannot be reached must fail before anything is charged.
     with nullcontext() if engine.workers is None else _client(engine.workers) as client:
         if account is not None:
             account.pay(source, prepared.plan, release_id, again=bits.unbound)
@@ -251,7 +252,7 @@ def _client(workers: Any) -> AbstractContextManager[Any]:
 
 
 def _bounds(value: Any, block: str, source: Source, private: bool) -> Bounds | None:
-    """Bounds given by the user; for a public block, else, the ones its rows show."""
+    """Return the bounds given by the user, or else, for a public block, those of its rows."""
     if value is not None:
         return as_bounds(value, block)
     if private:

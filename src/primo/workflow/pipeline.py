@@ -1,9 +1,10 @@
-"""The one orchestrating function: plan in hand, read once, release."""
+"""`make_release`: read every row once under a plan, and release."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from primo._util.progress import row_progress
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin, Plan
-from primo.released.moments import PublicFeatures
+from primo.released.found_norms import settled_plan
+from primo.released.moments import PublicFeatures, ReleasedLengths
 from primo.released.projection import (
     Projected,
     project_onto_features,
@@ -20,13 +22,15 @@ from primo.released.projection import (
 )
 from primo.released.release import Release
 from primo.released.row_space import row_space
+from primo.rows.lengths import fold_lengths
 from primo.rows.moments import fold
 from primo.rows.public_block import PublicColumns, PublicRows, public_block, public_means
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.base import Source
+from primo.rows.walk import Folding, S
 from primo.wall import mechanism
 from primo.wall.noise import RandomBits
-from primo.wall.sealing import moments_digest
+from primo.wall.sealing import lengths_digest, moments_digest
 
 __all__ = ["make_release", "with_public_features"]
 
@@ -49,17 +53,21 @@ def make_release(
     """Read every row of `source` once and release its moments under `plan`.
 
     `covariance`, in scaled units, is given where the plan does not take it from the rows. `client`, of
-    dask.distributed, has the rows read where they lie (`primo.rows.cluster`); the result is the same.
+    dask.distributed, reads the rows on its workers (`primo.rows.cluster`); the result is the same.
 
     Guarantee: (`plan.epsilon`, `plan.budget.delta`)-DP for `plan.protection`, provided `bits` are
     fresh; nothing else that depends on private rows leaves this function.
-    Cost: one pass, O(n·d² + n·d·l).
+    Cost: one pass, O(n·d² + n·d·l); a pass of O(n·(d + l)) before it where norms are to be found.
     """
     if source.n != plan.n:
         raise InputError(
             f"the plan was made for {plan.n} rows but the source has {source.n}; "
             "n is public and must be right before the release"
         )
+    walk = _Walk(source=source, threads=threads, client=client, show_progress=show_progress)
+    lengths = None
+    if plan.counted:
+        plan, lengths = _with_norms(walk, plan, bits=bits, backend=backend)
     sample = None
     if plan.draws_sample:
         sample = bits.subset(plan.n, plan.sampled or plan.n, label="sample")
@@ -67,17 +75,7 @@ def make_release(
     # Rows in memory need not be collected.
     collect = None if block is None or isinstance(source, ArraySource) else PublicRows(block)
     public = getattr(source, block) if block and isinstance(source, ArraySource) else None
-    with row_progress(plan.n, show=show_progress) as progress:
-        if client is None:
-            moments = fold(
-                source, plan, sample=sample, threads=threads, progress=progress, collect=collect
-            )
-        else:
-            from primo.rows.cluster import fold_on_cluster
-
-            moments = fold_on_cluster(
-                source, plan, client=client, sample=sample, progress=progress, collect=collect
-            )
+    moments = walk(fold, plan, sample=sample, collect=collect)
     if collect is not None:
         public = collect.rows()
     if bits.unbound:  # of a resumable release: tied to what is released
@@ -89,6 +87,7 @@ def make_release(
         outcome_names=source.outcome_names,
         bits=bits,
         covariance=covariance,
+        lengths=lengths,
         backend=backend,
         threads=threads or (2 if plan.width * plan.l > _MANY else 1),
     )
@@ -96,6 +95,61 @@ def make_release(
     if plan.covariance_origin is CovarianceOrigin.ROW_SPACE and public is not None:
         release = with_public_features(release, public)
     return _projected(release, public) if plan.association == "projection" else release
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Walk:
+    """How rows are read: by threads of this process, or on a cluster."""
+
+    source: Source
+    threads: int | None
+    client: Any
+    show_progress: bool
+
+    def __call__(
+        self,
+        folding: Folding[S],
+        plan: Plan,
+        *,
+        sample: NDArray[np.bool_] | None = None,
+        collect: PublicRows | None = None,
+    ) -> S:
+        """Read every row once and return what `folding` sums."""
+        with row_progress(plan.n, show=self.show_progress) as progress:
+            if self.client is None:
+                return folding(
+                    self.source,
+                    plan,
+                    sample=sample,
+                    threads=self.threads,
+                    progress=progress,
+                    collect=collect,
+                )
+            from primo.rows.cluster import fold_on_cluster
+
+            return fold_on_cluster(
+                folding,
+                self.source,
+                plan,
+                client=self.client,
+                sample=sample,
+                progress=progress,
+                collect=collect,
+            )
+
+
+def _with_norms(
+    walk: _Walk, plan: Plan, *, bits: RandomBits, backend: str
+) -> tuple[Plan, ReleasedLengths]:
+    """Count row lengths, release the counts with noise, and fix the norms by what was released.
+
+    Guarantee: the norms are a function of the plan and of the released counts.
+    """
+    counted = walk(fold_lengths, plan)
+    if bits.unbound:
+        bits = bits.bound(lengths_digest(counted, plan), stage="lengths")
+    lengths = mechanism.release_lengths(counted, plan, bits=bits, backend=backend)
+    return settled_plan(plan, lengths), lengths
 
 
 def with_public_features(release: Release, features: NDArray[Any]) -> Release:
@@ -152,7 +206,7 @@ def _projected(release: Release, outcomes: NDArray[Any] | None) -> Release:
         found = project_onto_outcomes(
             association[: plan.d], columns, n=plan.n, radius=root * plan.features.norm
         )
-        # The sums of public outcomes, beside the constant, are exact already.
+        # The row of the constant, the sums of public outcomes, is exact already.
         whole = np.vstack([found.association, association[plan.d :]])
         found = Projected(association=whole, noise_left=found.noise_left)
     return dataclasses.replace(release, projected=found)

@@ -43,7 +43,7 @@ def predict_to_file(
         One line per row: its label, if the store has labels, and one column per outcome. The label is
         the id; `FID IID` for genotypes in which individual ids repeat.
     missing_centre
-        What stands for a missing value: one number per feature in the order of the coefficients, the
+        What replaces a missing value: one number per feature in the order of the coefficients, the
         centres that ``missing="centre"`` fitted with. Without it a missing value is an error.
     rows
         Which stored rows, in which order; all by default.

@@ -1,8 +1,8 @@
-"""From a source to a published bundle: stage, charge, read, release, write. Any step may be the last.
+"""From a source to a published bundle: stage, charge, read, release, write.
 
-Killed at any moment, a run leaves no half-written bundle, and `resume` finishes the same release: the
-charge is known by the release's id and is not made twice, and the noise is bound to the staged secret
-and the rows (`primo.wall.sealing`), so it is not drawn twice either.
+A run that is killed at any step leaves no half-written bundle, and `resume` finishes the same release:
+the ledger recognises the charge by the release's id and does not make it twice, and the noise is bound
+to the staged secret and the rows (`primo.wall.sealing`), so it is not drawn twice either.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ __all__ = ["begin", "check_begin", "publish"]
 def begin(
     out: str | os.PathLike[str], prepared: Prepared, *, config: str, account: Account | None
 ) -> Staging:
-    """Set up the private folder beside `out` from which an interrupted run is finished."""
+    """Set up the private folder next to `out` from which an interrupted run is finished."""
     check_begin(out, prepared)
     return Staging.begin(out, config=config, plan=_staged(prepared.plan), charge=_payer(account))
 
 
 def check_begin(out: str | os.PathLike[str], prepared: Prepared) -> None:
-    """Refuse what `begin` would refuse, and leave no trace."""
+    """Refuse what `begin` would refuse, and write nothing."""
     if prepared.plan.calibration != "exact":
         raise InputError(
             Argument("calibration", prepared.plan.calibration),
@@ -65,7 +65,7 @@ def publish(
 
     Guarantee: one charge and one draw of noise, however often this is called after a crash; the
     bundle appears whole or not at all, and only after the ledger noted its digest: copies of the
-    staging folder cannot publish two different ones. What failed before it was charged leaves nothing.
+    staging folder cannot publish two different ones. A run that fails before the charge leaves nothing.
     """
     with staging:
         _check_payer(staging, account)
@@ -101,7 +101,7 @@ def publish(
 
 
 def _charged(account: Account | None, release_id: str) -> bool:
-    """Whether a release was charged, or may have been: what cannot be found out counts as yes."""
+    """Whether a release was charged, or may have been: yes if the ledger cannot be read."""
     if account is None:
         return False
     try:
@@ -111,7 +111,7 @@ def _charged(account: Account | None, release_id: str) -> bool:
 
 
 def _payer(account: Account | None) -> dict[str, str]:
-    """Say who pays: where the ledger is, the first link of its chain, which no other has, and why."""
+    """Say who pays: where the ledger is, its unique first hash, and why."""
     if account is None:
         return {}
     notes = {"purpose": account.purpose, "dataset": account.dataset, "user": account.user}
@@ -123,7 +123,7 @@ def _payer(account: Account | None) -> dict[str, str]:
 
 
 def _check_payer(staging: Staging, account: Account | None) -> None:
-    """Refuse to finish on another account, or on none, what one ledger was to be charged for."""
+    """Refuse to finish a release with another ledger than it was begun with, or with none."""
     if staging.charge.get("first") != _payer(account).get("first"):
         where = staging.charge.get("ledger")
         raise InputError(

@@ -1,14 +1,14 @@
-"""A paid release under way: what is kept on disk so that a killed run can be finished.
+"""A paid release in progress: what is kept on disk so that a killed run can be finished.
 
-`begin` makes the private folder `.<name>.primo-partial` beside the place where the bundle will be, with
+`begin` makes the private folder `.<name>.primo-partial` next to the place where the bundle will be, with
 
     job.json   the name of the release, its configuration, charge and plan: enough to run again
     secret     32 random bytes from which the noise is derived (`primo.wall.sealing`)
     lock       held by the process that works on it
 
 and waits until it is on the disk *before* the ledger is charged; `drawn` says later for which moments
-noise was drawn. A folder that is not ours alone is refused: whoever made it, or may look into it,
-may know the secret. Whenever the process dies, there is
+noise was drawn (and `drawn-lengths` for which histograms of row lengths). A folder that others made
+or may read is refused: they may know the secret. Whenever the process dies, there is
 
     no folder                  nothing was begun, or everything is finished
     a folder without job.json  `begin` was interrupted: nothing was charged; `begin` takes over
@@ -50,6 +50,14 @@ __all__ = ["Staging", "partial_of"]
 _FORMAT = "primo job 1"
 _SECRET_BYTES = 32
 
+#: The stages in which a release draws noise, in order (`wall.mechanism`).
+_STAGES = ("lengths", RandomBits.RELEASE)
+
+
+def _mark_of(stage: str) -> str:
+    """Return the name of the file that notes what the noise of a stage was drawn for."""
+    return "drawn" if stage == RandomBits.RELEASE else f"drawn-{stage}"
+
 
 def partial_of(out: str | os.PathLike[str]) -> Path:
     """Return the private folder that belongs to a bundle under way."""
@@ -58,9 +66,9 @@ def partial_of(out: str | os.PathLike[str]) -> Path:
 
 
 class Staging:
-    """A paid release under way; one process at a time holds it.
+    """A paid release in progress; one process at a time holds it.
 
-    Use as a context manager: leaving it lets go of the lock and keeps everything for a resume, unless
+    Use as a context manager: leaving it releases the lock and keeps everything for a resume, unless
     `finish` or `discard` was called.
     """
 
@@ -175,7 +183,7 @@ class Staging:
 
     @property
     def created(self) -> datetime.date:
-        """The date that the bundle bears, however late it is finished."""
+        """The date of the bundle, however late it is finished."""
         return datetime.date.fromisoformat(self._job["created"])
 
     @property
@@ -202,13 +210,13 @@ class Staging:
         return True
 
     def __repr__(self) -> str:
-        """Name the release and nothing of its secret."""
+        """Show the release, not its secret."""
         return f"<Staging {self.release_id} for {str(self.out)!r} (private)>"
 
     @property
     def drawn(self) -> bool:
-        """Whether noise was drawn, so that there is something that must not be drawn again."""
-        return self._place.has("drawn")
+        """Whether noise of any stage was drawn, so that something must not be drawn again."""
+        return any(self._place.has(_mark_of(stage)) for stage in _STAGES)
 
     def check_plan(self, plan: Plan) -> None:
         """Refuse a plan that is not the one that was begun with and paid for."""
@@ -231,20 +239,23 @@ class Staging:
                 f"published; it cannot be drawn again. If {str(self.out)!r} is gone, it is lost: "
                 f"remove {str(self.folder)!r} and pay for a new release"
             )
-        return RandomBits.sealed(secret, commit=lambda digest: self._commit(secret, digest))
+        return RandomBits.sealed(
+            secret, commit=lambda stage, digest: self._commit(secret, stage, digest)
+        )
 
-    def _commit(self, secret: bytes, digest: bytes) -> None:
-        """Note what the noise is drawn for, before it is; refuse to draw it for anything else, ever.
+    def _commit(self, secret: bytes, stage: str, digest: bytes) -> None:
+        """Record what the noise is drawn for before it is drawn; refuse to draw it for anything else.
 
         So one charge gives one release, even if an earlier attempt was published and then moved away.
-        What is noted is keyed: the folder alone tells nothing of the moments.
+        The record is a keyed hash, so it reveals nothing about the moments.
         """
         mark = hmac.digest(secret, b"primo.staging/drawn:" + digest, "sha256").hex().encode()
+        name = _mark_of(stage)
         with writing(self.folder), _ours(self.folder):
-            if not self.drawn:
-                self._place.write("drawn", mark)
+            if not self._place.has(name):
+                self._place.write(name, mark)
                 return
-            same = hmac.compare_digest(self._place.read("drawn"), mark)
+            same = hmac.compare_digest(self._place.read(name), mark)
         if not same:
             raise PrivacyError(
                 f"release {self.release_id} was drawn before, and from other rows, columns or options "
@@ -301,7 +312,7 @@ class Staging:
         self.close()
 
     def close(self) -> None:
-        """Let go of the lock and keep everything for a resume."""
+        """Release the lock and keep everything for a resume."""
         if self._held is not None:
             self._held.close()
             self._held = None
@@ -339,7 +350,7 @@ def _held(folder: PrivateFolder) -> PrivateFolder:
 
 @contextmanager
 def _ours(folder: Path) -> Iterator[None]:
-    """Say of what is not ours alone where it is, why that matters and what to do."""
+    """Turn `NotOursError` into a message: where the file is, why it matters and what to do."""
     try:
         yield
     except NotOursError as reason:
@@ -358,7 +369,7 @@ def _prepare(folder: PrivateFolder, job: dict[str, Any]) -> None:
         folder.write("job.json", json.dumps(job, indent=2).encode())
         flush(folder.path.parent)
     except BaseException:
-        # Nothing was drawn with the secret yet, so it needs no care; on a full disk care would fail.
+        # Nothing was drawn with the secret yet: no need to overwrite it, which fails on a full disk.
         with suppress(OSError):
             _clear(folder)
         raise

@@ -71,7 +71,7 @@ def test_every_part_is_held_to_its_hash(whole, name):
 def test_extra_files_and_links(whole, tmp_path):
     (whole / "notes.txt").write_text("hello")
     refused(whole, "'notes.txt' is there but not in manifest.json")
-    refused(zipped(whole, tmp_path / "z.zip"), "no place for 'notes.txt'")
+    refused(zipped(whole, tmp_path / "z.zip"), "'notes.txt' is not a part of a bundle")
     (whole / "notes.txt").unlink()
     (whole / "sub").mkdir()
     refused(whole, "'sub' is not a plain file")
@@ -85,16 +85,16 @@ def test_extra_files_and_links(whole, tmp_path):
     ("edit", "match"),
     [
         (lambda m: m.update(version=2), "version 2 and this primo reads version 1"),
-        (lambda m: m.update(format="zip"), "not that of a primo bundle"),
-        (lambda m: m["privacy"].update(epsilon=0.1), "says other things than moments.npz"),
-        (lambda m: m.update(publishable=True, warning=None), "says other things"),
-        (lambda m: m.update(rows=3), "says other things"),
+        (lambda m: m.update(format="zip"), "not the manifest of a primo bundle"),
+        (lambda m: m["privacy"].update(epsilon=0.1), "contradicts moments.npz"),
+        (lambda m: m.update(publishable=True, warning=None), "contradicts"),
+        (lambda m: m.update(rows=3), "contradicts"),
         (lambda m: m.update(note="x"), "unknown 'note'"),
         (lambda m: m["parts"].pop("plan.json"), "no 'plan.json'"),
         (lambda m: m["parts"].update({"../x": m["parts"]["plan.json"]}), r"unknown '\.\./x'"),
     ],
 )
-def test_manifests_that_lie(whole, edit, match):
+def test_manifests_that_contradict_the_release(whole, edit, match):
     path = whole / "manifest.json"
     manifest = json.loads(path.read_text())
     edit(manifest)
@@ -102,7 +102,7 @@ def test_manifests_that_lie(whole, edit, match):
     refused(whole, match)
 
 
-def test_manifests_that_are_none(whole, tmp_path):
+def test_invalid_manifests(whole, tmp_path):
     path = whole / "manifest.json"
     for content in (
         b"",
@@ -153,10 +153,10 @@ class TestZip:
             shutil.copy(path, other)
             with zipfile.ZipFile(other, "a") as archive:
                 archive.writestr(evil, "x")
-            refused(other, "no place for")
+            refused(other, "not a part of a bundle")
         with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
             archive.writestr("plan.json", "{}")
-        refused(path, r"no place for 'plan\.json'")
+        refused(path, r"'plan\.json' is .* there twice")
         assert not (tmp_path.parent / "evil.txt").exists()
 
     def test_bombs(self, whole, tmp_path):
@@ -177,7 +177,7 @@ class TestZip:
         path = zipped(whole, tmp_path / "z.zip")
         content = path.read_bytes()
         path.write_bytes(content[: len(content) // 2])
-        refused(path, "neither a folder nor a .zip|no place for")
+        refused(path, "neither a folder nor a .zip|not a part of a bundle")
 
     def test_a_bomb_inside_the_moments(self, whole):
         path = whole / "moments.npz"

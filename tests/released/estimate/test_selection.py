@@ -215,3 +215,32 @@ def test_refusals_name_the_value(make_moments):
         replace(moments, association=np.ones(3))
     with pytest.raises(InputError, match="at least 1"):
         replace(moments, n=0)
+
+
+def test_sampling_error_is_shrunk_but_not_without_noise(make_moments):
+    # No signal, few rows: what fits these rows by chance is mostly not published.
+    moments, A, _ = make_moments(10, 1, sigmas=(1.0, 4.0, 1.0), n=150)
+    rng = np.random.default_rng(1)
+    y = rng.standard_normal((10, 1))
+    chance = np.linalg.cholesky(A) @ y  # covariance A: the sampling error of one unit of residual
+    moments = replace(moments, association=chance, outcome_moments=np.full((1, 1), 150.0))
+    whole = np.linalg.solve(A, chance)
+    found = estimate(moments).coefficients
+    assert explained(found, A) < 0.5 * explained(whole, A)
+    exact = replace(moments, covariance=A, covariance_sigma=0.0, association_sigma=0.0)
+    np.testing.assert_allclose(estimate(exact).coefficients, whole, rtol=1e-6)
+
+
+def test_one_feature_lost_in_noise_uses_what_the_outcome_bounds(make_moments):
+    # a = 0.3·σ₁ and a strong association: ‖y‖² says that a cannot be small, â that it is not large.
+    moments, _, _ = make_moments(1, 1, sigmas=(100.0, 5.0, 5.0))
+    truth, slope = 30.0, 2.0
+    moments = replace(
+        moments,
+        n=100,
+        association=np.full((1, 1), truth * slope),
+        outcome_moments=np.full((1, 1), 1.2 * truth * slope**2),
+    )
+    for released in (-60.0, 0.0, 30.0):
+        found = estimate(replace(moments, covariance=np.full((1, 1), released))).coefficients
+        assert 0.3 * slope < float(found[0, 0]) < 1.2 * slope

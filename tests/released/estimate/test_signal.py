@@ -91,3 +91,27 @@ def test_a_single_direction_cannot_leave_far():
     moved = fitted.refine(weak, groups_of(1), around)
     explained = [float(fitted.explained @ s.strength[:, 0]) for s in (around, moved)]
     assert 0.3 < explained[1] / explained[0] < 0.9
+
+
+def test_replicas_count_for_as_much_as_the_association_is_likely():
+    d, copies = 4, 8
+    truths = np.repeat(np.geomspace(1, 128, copies)[:, None], d, axis=1)
+    bases = np.repeat(np.eye(d)[None], copies, axis=0)
+    fitted = SignalModel(Replicas(truths=truths, bases=bases), variation=10.0)
+    large = fitted.weigh(np.full((d, 1), 300.0), groups_of(1))
+    small = fitted.weigh(np.full((d, 1), 4.0), groups_of(1))
+    assert large.shares.sum() == pytest.approx(1)
+    # Σa·w² is at most 10, so entries of 300 = a²w² need an a of 100 or so.
+    assert large.shares @ truths[:, 0] > small.shares @ truths[:, 0]
+    assert 1 / (large.shares @ large.shares) >= copies / 2
+
+
+def test_sampling_error_is_not_signal():
+    rng = np.random.default_rng(3)
+    variation, rows = 1e5, 50
+    energy = (variation / rows * TRUTH + 4.0) * rng.chisquare(200, len(TRUTH))
+    replicas = Replicas(truths=TRUTH[None], bases=None)
+    fitted = SignalModel(replicas, variation=variation, rows=rows)
+    of_rows = fitted.fit(energy[:, None], groups_of(200), of_rows=True).strength
+    of_population = fitted.fit(energy[:, None], groups_of(200)).strength
+    assert fitted.explained @ of_population < 0.1 * (fitted.explained @ of_rows)

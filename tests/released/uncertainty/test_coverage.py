@@ -85,22 +85,22 @@ def test_one_feature_one_outcome(world):
 def test_nearly_singular_covariance_is_wide_not_wrong(world, protection):
     draw = world(collinear=0.02, protection=protection, epsilon=8.0)
     rng = np.random.default_rng(4)
-    pair, rest, firm, finite = [], [], [], []
+    pair, rest, trusted, finite = [], [], [], []
     for _ in range(DRAWS):
         release, truth = draw(rng)
         made = uncertainty.coefficient_intervals(release)
         hit = covered(made, truth.population)
         pair.append(hit[:2])
         rest.append(hit[2:])
-        firm.append(made.trusted)
+        trusted.append(made.trusted)
         assert (made.upper - made.lower)[:2].min() > 2 * truth.ols_error[:2].min()
         finite.append(np.isfinite(made.upper[2:4]))
     assert np.mean(pair) > 0.93
     assert np.mean(finite) > 0.9
     assert_nominal(np.array(rest))
     if protection == "both":
-        assert not np.array(firm)[:, :2].any()
-        assert np.array(firm)[:, 2:4].mean() > 0.9
+        assert not np.array(trusted)[:, :2].any()
+        assert np.array(trusted)[:, 2:4].mean() > 0.9
 
 
 def test_exact_duplicates_are_unbounded_and_leave_others_alone(world):

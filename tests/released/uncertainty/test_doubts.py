@@ -1,4 +1,4 @@
-"""Bounds that do not fit are noticed from released numbers; bounds that fit are left in peace."""
+"""Bounds that do not fit are noticed from released numbers; bounds that fit raise no doubt."""
 
 import warnings
 

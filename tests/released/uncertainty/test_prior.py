@@ -1,4 +1,4 @@
-"""The prior that errors are judged by."""
+"""The prior used to estimate errors."""
 
 from types import SimpleNamespace
 

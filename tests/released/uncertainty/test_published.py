@@ -100,7 +100,7 @@ def test_more_features_than_the_rows_can_bear():
     assert found.r_squared == pytest.approx(each, abs=0.12)
 
 
-def test_an_answer_is_deterministic_and_flags_what_is_open(world):
+def test_it_is_deterministic_and_flags_what_is_not_determined(world):
     release, _ = world(4, 30, epsilon=0.05)(np.random.default_rng(5))
     first, second = (uncertainty.published_r_squared(release) for _ in range(2))
     np.testing.assert_array_equal(first.r_squared, second.r_squared)

@@ -1,4 +1,4 @@
-"""What a release shows of its fit: from released numbers alone, and never in the way."""
+"""What a release shows of its fit: from released numbers alone, and without an error."""
 
 import dataclasses
 

@@ -83,7 +83,7 @@ def test_what_counts(other):
 
 
 @pytest.mark.parametrize("value", REFUSED, ids=[type(value).__name__ for value in REFUSED])
-def test_other_things_name_nobody_and_are_not_quoted(value):
+def test_other_things_are_refused_and_not_quoted(value):
     column = pd.Series(["a", value], dtype=object)
     frame = open_frame(pd.DataFrame({"k": column, "x": 1.0}), id_column="k")
     for ask in (

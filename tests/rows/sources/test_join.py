@@ -32,7 +32,7 @@ def test_three_stores_against_sets():
     assert found.n == len(common)
 
 
-def test_stretches_are_ranges():
+def test_consecutive_rows_are_ranges():
     a = ids("p", "q", "r", "s")
     found = match([a, a[1:3]], labels="ab")
     assert found.rows == (range(1, 3), range(2))
@@ -52,7 +52,7 @@ def test_neither_rows_nor_how_many_they_are_is_shown():
         (("secret", "q"), ("r",), "too few people are in all of these"),
     ],
 )
-def test_refusals_count_nobody_and_name_nobody(left, right, words):
+def test_errors_show_no_id_and_no_count(left, right, words):
     with pytest.raises(InputError, match=words) as caught:
         match([ids(*left), ids(*right)], labels=["x.csv", "y.csv"])
     assert "secret" not in str(caught.value)

@@ -58,7 +58,7 @@ def test_lists(tmp_path):
     assert read_list(path) == ("age", "snp_*", "rs#1")
     assert asked(["height"], [path]) == ("height", "age", "snp_*", "rs#1")
     path.write_text("# nothing\n")
-    with pytest.raises(InputError, match="names nothing"):
+    with pytest.raises(InputError, match="is empty"):
         read_list(path)
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="UTF-8"):

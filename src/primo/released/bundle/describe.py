@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import operator
 from typing import Any
 
@@ -62,7 +63,21 @@ def plan_text(plan: Plan) -> str:
         },
         "grid": dataclasses.asdict(plan.grid),
     }
+    if plan.auto_norms:  # a bundle is compared with these words to the letter, old ones too
+        described["norms_found"] = _norms_found(plan)
     return json.dumps(described, indent=2, allow_nan=False, default=operator.index) + "\n"
+
+
+def _norms_found(plan: Plan) -> dict[str, Any]:
+    """Describe the first stage, which finds norms from row lengths."""
+    search = plan.norm_search
+    return {
+        "asked_for": list(plan.auto_norms),
+        "found": list(plan.counted),
+        "too_few_rows": list(plan.declined),
+        "mu": 0.0 if search is None else math.sqrt(search.spent),
+        "noise_in_rows": 0.0 if search is None else search.sigma,
+    }
 
 
 def _bounds(clip: Clip) -> dict[str, Any]:

@@ -134,14 +134,14 @@ def _facts(release: Release) -> Manifest:
 
 
 def agree(manifest: Manifest, release: Release) -> bool:
-    """Whether a manifest tells the truth about its release."""
+    """Whether a manifest agrees with its release."""
 
-    def same(told: Any, true: Any) -> bool:
+    def same(stated: Any, true: Any) -> bool:
         if isinstance(true, dict):
-            return all(same(told[key], value) for key, value in true.items())
+            return all(same(stated[key], value) for key, value in true.items())
         if isinstance(true, float):  # the last digits of a calibration may change with a version
-            return math.isclose(told, true, rel_tol=1e-6)
-        return bool(told == true)
+            return math.isclose(stated, true, rel_tol=1e-6)
+        return bool(stated == true)
 
     return same(manifest, _facts(release))
 
@@ -153,18 +153,18 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def parse(content: bytes) -> Manifest:
-    """Read manifest.json and hold it against the published schema."""
+    """Read manifest.json and check it against the published schema."""
     try:
-        manifest = json.loads(content, object_pairs_hook=_once, parse_constant=_no_constant)
+        manifest = json.loads(content, object_pairs_hook=_unique_keys, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise InputError(f"{FILE} is not valid JSON; the bundle is damaged") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise InputError(f"{FILE} is not that of a primo bundle")
+        raise InputError(f"{FILE} is not the manifest of a primo bundle")
     found = manifest.get("version")
     if found != VERSION:
-        told = f"version {found}" if isinstance(found, int) else "no version number"
+        stated = f"version {found}" if isinstance(found, int) else "no version number"
         raise InputError(
-            f"{FILE} has {told} and this primo reads version {VERSION}; "
+            f"{FILE} has {stated} and this primo reads version {VERSION}; "
             "install the primo that the release was made with, or a newer one"
         )
     problem = _misfit(manifest)
@@ -200,7 +200,7 @@ def _misfit(manifest: Manifest) -> str | None:
             return f"{place} breaks the rule {rule!r}: {json.dumps(error.validator_value)}"
 
 
-def _once(pairs: list[tuple[str, Any]]) -> Manifest:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> Manifest:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key occurs twice")

@@ -1,4 +1,4 @@
-"""Reading a bundle: every part is verified before anything is believed."""
+"""Reading a bundle: every part is verified before anything is used."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Bundle:
     _parts: Parts = field(repr=False)
 
     def __repr__(self) -> str:
-        """Show what and which it is."""
+        """Show the release id and the path."""
         return f"<Bundle {self.manifest['release_id']} at {str(self.path)!r}>"
 
     @property
@@ -79,7 +79,7 @@ class Bundle:
         return Estimation(**self.manifest["estimation"])
 
     def coefficients(self) -> Coefficients:
-        """Return the stored coefficients, bit for bit; nothing is estimated anew."""
+        """Return the stored coefficients, bit for bit; nothing is estimated again."""
         names, outcomes = self.release.feature_names, self.release.outcome_names
         slopes = self.table("coefficients", ["slope"])["slope"]
         intercept = self.table("outcomes", ["intercept"])["intercept"]
@@ -116,8 +116,8 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     """Read a bundle, a folder or a .zip, and verify it.
 
     Refuses, naming the part: a file that is missing, that the manifest does not list, or whose size
-    or SHA-256 differs; a manifest that does not fit the schema or says other things about the
-    guarantee than moments.npz; a moments.npz that states another guarantee than its noise gives; a
+    or SHA-256 differs; a manifest that does not fit the schema or contradicts moments.npz about
+    the guarantee; a moments.npz that states another guarantee than its noise gives; a
     statement or plan.json in other words than this version of primo uses, if it wrote the bundle;
     links, compressed or overlapping members, other names in a .zip.
 
@@ -150,7 +150,7 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
         with parts.open("moments.npz") as file:
             release = read_release(file, "moments.npz")
         if not agree(manifest, release):
-            raise InputError(f"{FILE} says other things than moments.npz; one of them was edited")
+            raise InputError(f"{FILE} contradicts moments.npz; one of them was edited")
         if manifest["haplotypes"] and release.plan.rows_per_person < 2:
             raise InputError("a person owns two haplotypes, but the plan states one row per person")
         _check_words(parts, manifest, release)
@@ -199,10 +199,10 @@ def _check_words(parts: Parts, manifest: dict[str, Any], release: Release) -> No
     """Refuse a statement or a plan that was rewritten, its hashes included."""
     if manifest["primo"] != version("primo-dp"):
         return  # another version may have other words
-    told = {"statement.txt": statement_text(release), "plan.json": plan_text(release.plan)}
-    for name, text in told.items():
+    expected = {"statement.txt": statement_text(release), "plan.json": plan_text(release.plan)}
+    for name, text in expected.items():
         if _text(parts, name) != text:
-            raise InputError(f"{name} says other things than moments.npz; it was edited")
+            raise InputError(f"{name} contradicts moments.npz; it was edited")
 
 
 def _small(parts: Parts, name: str) -> bytes:
@@ -262,11 +262,13 @@ class _Zip:
         for member in members:
             name = member.filename
             if name not in {FILE, *CONTENT} or name in self.sizes:
-                raise InputError(f"{str(place)!r} is refused: it has no place for {name!r}")
+                raise InputError(
+                    f"{str(place)!r} is refused: {name!r} is not a part of a bundle, or is there twice"
+                )
             if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
                 raise InputError(
-                    f"{str(place)!r} is refused: {name} is compressed or encrypted, and primo stores "
-                    "plainly; unpack it and read the folder"
+                    f"{str(place)!r} is refused: {name} is compressed or encrypted, which a bundle "
+                    "is not; unpack it and read the folder"
                 )
             self.sizes[name] = member.file_size
         if sum(self.sizes.values()) > place.stat().st_size:

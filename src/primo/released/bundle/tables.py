@@ -174,10 +174,10 @@ def _names(fitted: Coefficients, part: slice) -> Columns:
 def _places(variants: Variants, features: tuple[str, ...]) -> Columns:
     """Spread what is known of the variants over all features; None for the others."""
     place = {name: i for i, name in enumerate(features)}
-    strangers = [name for name in variants.names if name not in place]
-    if strangers:
+    unknown = [name for name in variants.names if name not in place]
+    if unknown:
         raise InputError(
-            f"variant {strangers[0]!r} is not a feature of the release; describe its features only"
+            f"variant {unknown[0]!r} is not a feature of the release; describe its features only"
         )
     at = [place[name] for name in variants.names]
     columns = {name: np.full(len(features), None, dtype=object) for name in VARIANT_SCHEMA}

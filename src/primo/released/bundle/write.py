@@ -58,7 +58,7 @@ def write_bundle(
     level
         Coverage of the intervals.
     created
-        Date that the bundle bears; today in UTC if left out.
+        Date of the bundle; today in UTC if left out.
     workspace
         Folder for temporary files, on the same file system; beside `path` if left out.
     approve
@@ -71,7 +71,7 @@ def write_bundle(
     and the size of every file follow from the plan and the names alone; only released numbers and their
     hashes depend on rows. Dates have no time of day, the files' included.
     The bundle appears in one atomic step, after its bytes are on the disk.
-    Cost: O(d²·l) and two tables of d·l lines; memory of a block of outcomes beside d·l numbers.
+    Cost: O(d²·l) and two tables of d·l lines; memory of a block of outcomes and d·l numbers.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def new_release_id() -> str:
 
 
 def check_release_id(release_id: str) -> str:
-    """Return a name if it is one that a manifest and a ledger can hold."""
+    """Return the release id; refuse one that a manifest or a ledger cannot hold."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", release_id):
         raise InputError(
             Argument("release_id", release_id),
@@ -179,7 +179,7 @@ def _zipped(folder: Path, path: Path) -> Path:
 
 
 def _date(made: Path, created: datetime.date) -> None:
-    """Give files the date of the release: when exactly a run ended is nobody's business."""
+    """Give files the date of the release, so that they do not show when the run ended."""
     midnight = datetime.datetime.combine(created, datetime.time(), datetime.UTC).timestamp()
     for path in (*(made.iterdir() if made.is_dir() else ()), made):
         os.utime(path, (midnight, midnight))

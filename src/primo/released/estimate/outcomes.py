@@ -32,6 +32,12 @@ class OutcomeGroups:
     weights: Floats  # (groups,) variance of a direction relative to the average direction
     counts: Floats  # (groups,) directions in each
     noise_variance: Floats  # (groups,) of an entry of the association along a direction
+    equal: bool = False  # whether no direction is expected to carry more signal than another
+
+    @property
+    def signal_weights(self) -> Floats:
+        """Expected signal of a direction relative to the average direction, (groups,)."""
+        return np.ones_like(self.weights) if self.equal else self.weights
 
     def rotate(self, association: Floats) -> Floats:
         """Express (d, l) columns along the directions."""
@@ -50,7 +56,7 @@ class OutcomeGroups:
 
     def with_equal_weights(self) -> OutcomeGroups:
         """Return the same directions, none expected to carry more signal than another."""
-        return replace(self, weights=np.ones_like(self.weights))
+        return replace(self, equal=True)
 
     def spread(self, per_group: Floats) -> Floats:
         """Turn (d, groups) into something that multiplies (d, l)."""

@@ -6,11 +6,14 @@ Xᵀy = Aw). Then the expected excess ‖X(ŵ − w)‖² is quadratic in g,
 
     tr(AS) − 2·bᵀg + gᵀ(P∘B + σ₂² diag P)g,     P = VᵀAV,   B = VᵀASAV,   b = diag B,
 
-so the best g of all solves a linear system. Ridge and the closed-form filters are points of the same
-space, so none of them has a smaller simulated error. A and V are unknown: the expectation over them is
-an average over simulated replicas of the release. Each replica has true eigenvalues of its own, drawn
-from what the release leaves possible. That is what keeps g from dividing by an eigenvalue that the
-noise may have made.
+so the best g of all solves a linear system. Rows are a sample, and what counts is new rows: the sampling
+error of Xᵀy has covariance ς²A, with ς² the residual variance of a row, and adds ς²·gᵀ(P∘P)g. Ridge and
+the closed-form filters are points of the same space, so none of them has a smaller simulated error.
+
+A and V are unknown: the expectation over them is an average over simulated replicas of the release.
+Each replica has true eigenvalues of its own, drawn from what the release leaves possible, and counts for
+as much as the association that was seen is likely under it (`signal.SignalModel.weigh`). That is what
+keeps g from dividing by an eigenvalue that the noise may have made.
 
 S is a mixture of several shapes (`signal`), and everything above is linear in S: it is computed once
 for each shape.
@@ -52,6 +55,13 @@ class Replicas:
 
     truths: Floats  # (copies, d) true eigenvalues, ascending, not negative
     bases: Floats | None  # (copies, d, d) noisy eigenvectors in columns
+    weights: Floats | None = None  # (copies,) that add up to 1; None: all count alike
+
+    @property
+    def shares(self) -> Floats:
+        """How much each replica counts, (copies,); they add up to 1."""
+        copies = len(self.truths)
+        return np.full(copies, 1 / copies) if self.weights is None else self.weights
 
     @property
     def top(self) -> float:
@@ -63,9 +73,9 @@ class Replicas:
         if self.bases is None:
             return np.asarray(per_direction[0])
         along = np.zeros_like(per_direction[0])
-        for basis, squares in zip(self.bases, per_direction, strict=True):
-            along += (basis**2).T @ squares
-        return np.asarray(along / len(self.bases))
+        for share, basis, squares in zip(self.shares, self.bases, per_direction, strict=True):
+            along += share * ((basis**2).T @ squares)
+        return np.asarray(along)
 
     def mean_values(self) -> Floats:
         """Return the expected vᵀAv of the true covariance along each noisy eigenvector, (d,)."""
@@ -80,6 +90,7 @@ class FilterRisk:
     linear: Floats  # (shapes, d) b
     signal: Floats  # (shapes, d, d) P∘B; (shapes, d) if the covariance is exact
     noise: Floats  # (d,) diag P
+    sampling: Floats  # (d, d) P∘P; (d,) if the covariance is exact
 
     @classmethod
     def build(cls, replicas: Replicas, shapes: Floats) -> FilterRisk:
@@ -88,55 +99,79 @@ class FilterRisk:
         `shapes` (shapes, copies, d) are prior variances along the true eigenvectors.
         """
         truths, bases = replicas.truths, replicas.bases
-        constant = np.einsum("ki,ski->s", truths, shapes) / len(truths)
+        shares = replicas.shares
+        constant = np.einsum("k,ki,ski->s", shares, truths, shapes)
         if bases is None:
             (a,) = truths
             return cls(
-                constant=constant, linear=a**2 * shapes[:, 0], signal=a**3 * shapes[:, 0], noise=a
+                constant=constant,
+                linear=a**2 * shapes[:, 0],
+                signal=a**3 * shapes[:, 0],
+                noise=a,
+                sampling=a**2,
             )
         d, k = truths.shape[1], len(shapes)
         linear, signal, noise = np.zeros((k, d)), np.zeros((k, d, d)), np.zeros(d)
+        sampling = np.zeros((d, d))
         for copy, basis in enumerate(bases):
             p = basis.T @ (truths[copy][:, None] * basis)
             b = basis.T @ ((truths[copy] ** 2 * shapes[:, copy])[:, :, None] * basis)
-            noise += np.diagonal(p)
-            linear += np.diagonal(b, axis1=1, axis2=2)
-            signal += np.multiply(b, p, out=b)
-        copies = len(bases)
-        return cls(
-            constant=constant, linear=linear / copies, signal=signal / copies, noise=noise / copies
-        )
+            share = shares[copy]
+            noise += share * np.diagonal(p)
+            linear += share * np.diagonal(b, axis1=1, axis2=2)
+            sampling += share * p * p
+            signal += np.multiply(b, share * p, out=b)
+        return cls(constant=constant, linear=linear, signal=signal, noise=noise, sampling=sampling)
 
-    def excess(self, g: Floats, strength: Floats, noise_variance: Floats) -> Floats:
+    def excess(
+        self, g: Floats, strength: Floats, noise_variance: Floats, residual: Floats | float = 0.0
+    ) -> Floats:
         """Return the expected excess of filters (d, groups), for one outcome of each group.
 
         `strength` (shapes, groups) is how much of each shape the prior of a group has,
-        `noise_variance` (groups,) its σ₂².
+        `noise_variance` (groups,) its σ₂², `residual` (groups,) its ς²; 0 if the target is the rows.
         """
         if self.signal.ndim == 2:
-            curved = self.signal @ g**2
+            curved, chance = self.signal @ g**2, self.sampling @ g**2
         else:
             curved = np.stack([((s @ g) * g).sum(axis=0) for s in self.signal])
+            chance = ((self.sampling @ g) * g).sum(axis=0)
         parts = self.constant[:, None] - 2 * self.linear @ g + curved
-        return np.asarray((strength * parts).sum(axis=0) + noise_variance * (self.noise @ g**2))
+        noise = noise_variance * (self.noise @ g**2) + residual * chance
+        return np.asarray((strength * parts).sum(axis=0) + noise)
 
-    def best_filter(self, strength: Floats, noise_variance: Floats) -> Floats:
+    def excess_in_rows(
+        self, g: Floats, strength: Floats, noise_variance: Floats, residual: Floats
+    ) -> Floats:
+        """Return ‖X(ŵ − w)‖² for w the least squares of these rows, which has sampling error too."""
+        of_rows = np.count_nonzero(self.noise > 0) - 2 * self.noise @ g
+        new_rows = self.excess(g, strength, noise_variance, residual)
+        return np.asarray(np.maximum(new_rows + residual * of_rows, 0.0))
+
+    def best_filter(
+        self, strength: Floats, noise_variance: Floats, residual: Floats | None = None
+    ) -> Floats:
         """Return the filters (d, groups) of least expected excess; arguments as for `excess`.
 
         Where the covariance is noisy and d is large, g is sought as a smooth multiple of the filter
         that ignores off-diagonal terms: d free numbers would fit the noise of a few replicas.
         """
+        if residual is None:
+            residual = np.zeros_like(noise_variance)
         if self.signal.ndim == 2:
-            return self._diagonal_filter(strength, noise_variance)
+            return self._diagonal_filter(strength, noise_variance, residual)
         weight = strength.sum(axis=0)
         if not weight.any():
             return np.zeros((self.linear.shape[1], len(weight)))
         typical = strength @ weight[:, None] / weight.sum()
         typical_noise = np.array([weight @ noise_variance / weight.sum()])
-        basis = self._diagonal_filter(typical, typical_noise) * _hats(self.linear.shape[1], KNOTS)
+        typical_residual = np.array([weight @ residual / weight.sum()])
+        basis = self._diagonal_filter(typical, typical_noise, typical_residual)
+        basis = basis * _hats(self.linear.shape[1], KNOTS)
         signal = basis.T @ self.signal @ basis
         noise = basis.T @ (self.noise[:, None] * basis)
         system = np.tensordot(strength.T, signal, 1) + noise_variance[:, None, None] * noise
+        system += residual[:, None, None] * (basis.T @ self.sampling @ basis)
         # A relative ridge of 1e-12 for knots in directions that carry nothing at all.
         trace = np.trace(system, axis1=1, axis2=2)
         system += 1e-12 * trace[:, None, None] * np.eye(system.shape[1])
@@ -144,11 +179,16 @@ class FilterRisk:
         g = basis @ np.linalg.solve(system, right[:, :, None])[:, :, 0].T
         return np.asarray(np.maximum(g, 0.0))
 
-    def _diagonal_filter(self, strength: Floats, noise_variance: Floats) -> Floats:
-        diagonal = (
-            self.signal if self.signal.ndim == 2 else np.diagonal(self.signal, axis1=1, axis2=2)
-        )
+    def _diagonal_filter(
+        self, strength: Floats, noise_variance: Floats, residual: Floats
+    ) -> Floats:
+        if self.signal.ndim == 2:
+            diagonal, chance = self.signal, self.sampling
+        else:
+            diagonal = np.diagonal(self.signal, axis1=1, axis2=2)
+            chance = np.diagonal(self.sampling)
         curvature = diagonal.T @ strength + np.outer(self.noise, noise_variance)
+        curvature += np.outer(chance, residual)
         gain = self.linear.T @ strength
         return np.divide(gain, curvature, out=np.zeros_like(gain), where=curvature > 0)
 

@@ -24,6 +24,13 @@ Floats = NDArray[np.float64]
 
 ESTIMATORS = ("auto", "ridge", "filter", "one-sided", "two-sided")
 CERTAIN = 2.0  # standard deviations
+#: Times σ₁: no prior is worth dividing by less. A single eigenvalue has no others to be mixed up with.
+SMALLEST_DIVISOR, SMALLEST_ALONE = 1.0, 0.5
+MOST_CHANCE = (
+    10.0  # times σ₂²: sampling error beyond is not shrunk, so that no noise is least squares
+)
+HALF_WAY = 0.5  # how far the filter goes toward ridge where both have the same simulated error
+MOST_DOUBT = 0.4  # largest relative uncertainty of a simulated error
 DOUBT = 2.0  # nats of evidence against it at which auto gives up the two-sided filter
 
 
@@ -45,7 +52,9 @@ def estimate(
           those moments are all noise, or there is one outcome only.
         - ``"auto"``: two-sided, unless the released association speaks against outcome directions
           of larger variance carrying more signal; then one-sided. Ridge and the closed-form filter
-          are members of the family that the simulated filters are the best of.
+          are members of the family that the simulated filters are the best of. Where few outcomes
+          and features leave the prior in doubt, and ridge has nearly the same simulated error, the
+          filter is moved toward ridge.
     ridge_lambda
         λ of ``"ridge"``, in units of XᵀX (sums over rows); √(d/2)·σ₁ if not given.
 
@@ -143,8 +152,13 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
     common = signal = Signal(strength=np.zeros((1, len(groups.counts))), score=0.0)
     filters, excess = np.zeros((len(values), len(groups.counts))), np.zeros(len(groups.counts))
     if replicas.top > 0 and energy.any():  # a trace of variation, and of association
-        model = SignalModel(replicas, variation=moments.total_variation / moments.shape[1])
-        common = signal = model.fit(energy, groups)
+        variation = moments.total_variation / moments.shape[1]
+        rows = _rows_for_chance(moments, values, variation)
+        model = SignalModel(replicas, variation=variation, rows=rows)
+        common = model.fit(energy, groups, of_rows=True)
+        replicas = model.weigh(energy, groups)
+        model = SignalModel(replicas, variation=variation, rows=rows)
+        signal = model.fit(energy, groups)
         finer = None if sides == "one-sided" else group_outcomes(moments)
         if finer is not None:
             rotated = finer.rotate(association)
@@ -155,10 +169,14 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
                 name, groups, association = "two-sided", finer, rotated
                 signal = model.refine(energy, finer, weighted)
         risk = FilterRisk.build(replicas, model.shapes)
-        filters = risk.best_filter(signal.strength, groups.noise_variance)
-        if moments.covariance_sigma > 0:  # no prior is worth dividing by less than the noise
-            filters = np.minimum(filters, 1 / moments.covariance_sigma)
-        excess = risk.excess(filters, signal.strength, groups.noise_variance)
+        residual = model.residual(signal.strength, groups)
+        filters = risk.best_filter(signal.strength, groups.noise_variance, residual)
+        if moments.covariance_sigma > 0:
+            divisor = SMALLEST_DIVISOR if len(values) > 1 else SMALLEST_ALONE
+            filters = np.minimum(filters, 1 / (divisor * moments.covariance_sigma))
+            ridge = ridge_filter(values, default_ridge_lambda(moments))
+            filters = _toward_ridge(filters, ridge, risk, signal, groups, residual)
+        excess = risk.excess_in_rows(filters, signal.strength, groups.noise_variance, residual)
     return FittedFilter(
         name=name,
         values=values,
@@ -171,6 +189,46 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         filters=filters,
         excess=excess,
     )
+
+
+def _rows_for_chance(moments: NoisyMoments, values: Floats, variation: float) -> float:
+    """Return the number of rows that sampling error is counted for, at least n.
+
+    More than n where sampling error would be more than `MOST_CHANCE` times the noise. More, too, where
+    little of the released covariance is other than noise: simulated eigenvalues then scatter too much,
+    and signal seems fainter than it is already.
+    """
+    d, size = len(values), float(values @ values)
+    chance = variation * max(float(values.mean()), 0.0) / float(moments.noise_variances.min())
+    noise = moments.covariance_sigma**2 * d * (d + 1) / 2
+    if size <= noise:
+        return np.inf
+    return max(float(moments.n), chance / MOST_CHANCE) / (1 - noise / size)
+
+
+def _toward_ridge(
+    filters: Floats,
+    ridge: Floats,
+    risk: FilterRisk,
+    signal: Signal,
+    groups: OutcomeGroups,
+    residual: Floats,
+) -> Floats:
+    """Move filters (d, groups) toward ridge (d,) where the simulated errors hardly differ.
+
+    A simulated error is no better known than the prior variance behind it, which d·l squares tell with
+    a relative error of √(2/(d·l)). Error is convex, so half-way between two filters is never
+    worse than the mean of both, whatever the truth is.
+    """
+    other = np.repeat(ridge[:, None], filters.shape[1], axis=1)
+    own_excess, ridge_excess = (
+        risk.excess(g, signal.strength, groups.noise_variance, residual) for g in (filters, other)
+    )
+    doubt = min(float(np.sqrt(2 / (len(ridge) * groups.counts.sum()))), MOST_DOUBT)
+    ratio = np.full_like(own_excess, np.inf)
+    np.divide(ridge_excess, own_excess, out=ratio, where=own_excess > 0)
+    share = HALF_WAY * np.clip(1 - (ratio - 1) / doubt, 0.0, 1.0)
+    return np.asarray(filters + share * (other - filters))
 
 
 def _possible_share(moments: NoisyMoments, fitted: FittedFilter, coefficients: Floats) -> Floats:

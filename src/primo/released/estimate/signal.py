@@ -2,10 +2,12 @@
 
 Model: in the eigenbasis of XᵀX (eigenvalues a) the coefficients of an outcome direction in group g
 are N(0, τ_g²·(a/a_max)^γ_g). γ = 0 is a flat prior on coefficients; γ < 0 puts more signal into
-faint directions of the features (at γ = −1 every direction explains as much as any other), γ > 0
-less. The likelihood of the noisy association decides: first one γ and one overall strength, whose
-prior is nearly log-uniform in the share of variation it explains; then, for several groups of
-outcomes, a pair for each group, held near the common one.
+faint directions of the features (at γ = −1 every direction explains as much as any other, at γ = −2
+the faintest explain nearly all), γ > 0 less. Replicas differ in their eigenvalues; at the same strength
+all explain as much. What the association holds beside signal is its noise and the sampling error of
+rows, whose size follows from what is left unexplained. The likelihood of the noisy association decides:
+first one γ and one overall strength, whose prior is nearly log-uniform in the share of variation it
+explains; then, for several groups of outcomes, a pair for each group, held near the common one.
 
 Nothing is decided that need not be. Expected error is linear in the prior variance, so the filter that
 is best on average over all γ and τ is the one that is best at their posterior mean: a mixture of
@@ -14,7 +16,7 @@ shapes. Few outcomes say little about γ, and then the mixture stays wide.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +28,19 @@ __all__ = ["GAMMAS", "Signal", "SignalModel"]
 
 Floats = NDArray[np.float64]
 
-GAMMAS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0, 2.0])
+GAMMAS = np.array([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0])
 GAMMA_SPREAD = 0.5  # prior standard deviation of the common γ: a weak preference for the flat prior
+MOST_UNLIKELY = 4.0  # nats: no shape is given less than e^−4 of the flat prior's weight
 GROUP_GAMMA_SPREAD = 1.0  # of a group's γ around the common one
+FAINTEST_OF_GROUP = -1.0  # γ below which a group has no more than the common fit
 GROUP_LOG_SPREAD = 0.5  # of the logarithm of a group's strength around its expectation
 PRIOR_FLOOR = 1e-3  # a/a_max is not followed below this, so that γ = −1 stays bounded
 EXPLAINED = np.append(0.0, np.geomspace(1e-5, 1, 46))  # candidate shares of the total variation
 #: Log-prior of a share s, up to a constant: s^0.15 on a logarithmic scale, close to log-uniform. With 0
 #: few rows with much signal were shrunk too far, with 0.4 outcomes without any signal not far enough.
 SHARE_PRIOR = 0.15 * np.log(np.maximum(EXPLAINED, EXPLAINED[1]))
+FEWER = slice(None, None, 4)  # of the shares: enough to compare replicas
+LEAST_COUNTED = 0.5  # of the replicas: their effective number is not let fall below this
 FACTORS = np.geomspace(0.04, 25, 29)  # candidate strengths of a group over its expectation
 
 
@@ -56,23 +62,29 @@ class SignalModel:
     variation
         Σ_j ‖y_j‖²/l. No strength that would explain more than this is considered: it is what keeps
         the coefficients of hopelessly noisy releases near zero.
+    rows
+        n, which says how large sampling error is; infinite if it does not count.
 
     Notes
     -----
     Cost: O(copies·d²) for each γ, O(d·groups) for each candidate strength; nothing depends on l.
     """
 
-    def __init__(self, replicas: Replicas, *, variation: float) -> None:
-        truths = replicas.truths
+    def __init__(self, replicas: Replicas, *, variation: float, rows: float = np.inf) -> None:
+        truths, shares = replicas.truths, replicas.shares
         top = np.maximum(truths.max(axis=1, keepdims=True), 1e-300)
         self.shapes = np.maximum(truths / top, PRIOR_FLOOR) ** GAMMAS[:, None, None]
         """Relative prior variances along the true eigenvectors, (gammas, copies, d)."""
-        self.variation = variation
         # Variation explained, and E[(VᵀXᵀy)²], at unit strength.
-        self.explained = np.einsum("ki,ski->s", truths, self.shapes) / len(truths)  # (gammas,)
+        each = np.einsum("ki,ski->sk", truths, self.shapes)
+        self.explained = each @ shares  # (gammas,)
+        # Where all eigenvalues are lost in noise, how much is explained is known better than τ.
+        self.shapes *= (self.explained[:, None] / np.maximum(each, 1e-300))[:, :, None]
+        self.replicas, self.variation, self.rows = replicas, variation, rows
+        self.values = replicas.mean_values()  # (d,)
         self.expected = replicas.along(np.moveaxis(truths**2 * self.shapes, 0, -1))  # (d, gammas)
 
-    def fit(self, energy: Floats, groups: OutcomeGroups) -> Signal:
+    def fit(self, energy: Floats, groups: OutcomeGroups, *, of_rows: bool = False) -> Signal:
         """Average over γ and over strengths proportional to the groups' weights.
 
         Parameters
@@ -81,19 +93,50 @@ class SignalModel:
             Sums of squares of the rotated association within each group, (d, groups).
         groups
             The groups behind its columns.
+        of_rows
+            Whether the coefficients are those of least squares on these rows, sampling error included.
         """
         scores, strengths = np.empty(len(GAMMAS)), np.empty(len(GAMMAS))
         for k, gamma in enumerate(GAMMAS):
             ceiling = self.variation / self.explained[k]
-            candidates = np.outer(ceiling * EXPLAINED, groups.weights)
-            likelihood = self._log_likelihood(energy, groups, k, candidates).sum(axis=1)
+            candidates = np.outer(ceiling * EXPLAINED, groups.signal_weights)
+            each = self._log_likelihood(energy, groups, k, candidates, of_rows=of_rows)
+            likelihood = each.sum(axis=1)
             evidence, share = _posterior_mean(likelihood + SHARE_PRIOR, EXPLAINED)
-            scores[k] = float(evidence) - (gamma / GAMMA_SPREAD) ** 2 / 2
+            scores[k] = float(evidence) - _unlikely(gamma)
             strengths[k] = ceiling * share
         score, probability = _normalised(scores)
         return Signal(
-            strength=np.outer(probability * strengths, groups.weights), score=float(score)
+            strength=np.outer(probability * strengths, groups.signal_weights), score=float(score)
         )
+
+    def weigh(self, energy: Floats, groups: OutcomeGroups) -> Replicas:
+        """Return the replicas, each counting for as much as the association is likely under it.
+
+        Large eigenvalues would have shown in the association, and small ones cannot explain a large
+        one. Noisy eigenvectors are taken as in all replicas together, so that only eigenvalues are
+        compared. Weights are flattened until enough replicas count for an average.
+        """
+        replicas = self.replicas
+        if replicas.bases is None or len(replicas.bases) == 1:
+            return replicas
+        mixing = np.mean(replicas.bases**2, axis=0)
+        values = replicas.truths @ mixing  # (copies, d)
+        shares, prior = EXPLAINED[FEWER, None, None], SHARE_PRIOR[FEWER, None]
+        scores = []
+        for k, gamma in enumerate(GAMMAS):
+            expected = (replicas.truths**2 * self.shapes[k]) @ mixing
+            signal = shares * self.variation / self.explained[k] * expected
+            chance = (1 - shares) * self.variation / self.rows * values
+            score = prior - _unlikely(gamma)
+            for g, count in enumerate(groups.counts):
+                variance = groups.signal_weights[g] * signal + groups.weights[g] * chance
+                variance += groups.noise_variance[g]
+                misfit = energy[:, g] / variance + count * np.log(variance)
+                score = score - 0.5 * misfit.sum(axis=2)  # (shares, copies)
+            scores.append(score)
+        evidence, _ = _normalised(np.concatenate(scores))
+        return replace(replicas, weights=_flattened(evidence))
 
     def refine(self, energy: Floats, groups: OutcomeGroups, around: Signal) -> Signal:
         """Let every group move away from the common fit as far as its own energy warrants."""
@@ -109,23 +152,55 @@ class SignalModel:
             score -= (np.log(FACTORS)[:, None] / GROUP_LOG_SPREAD) ** 2 / 2
             evidence, factor = _posterior_mean(score, FACTORS)
             nearness = np.exp(-(((gamma - GAMMAS) / GROUP_GAMMA_SPREAD) ** 2) / 2)
-            scores[k] = evidence + np.log(common @ nearness)
+            # Signal in the faintest directions only is not for a group to claim on its own.
+            held = common[k] if gamma < FAINTEST_OF_GROUP else common @ nearness
+            scores[k] = evidence + np.log(max(float(held), 1e-300))
             strengths[k] = centre * factor
         score, probability = _normalised(scores)
         return Signal(strength=probability * strengths, score=float(score.sum()))
+
+    def residual(self, strength: Floats, groups: OutcomeGroups) -> Floats:
+        """Return ς², what a row's outcome varies beside the signal, for (gammas, groups) strengths."""
+        left = self.variation * groups.weights - self.explained @ strength
+        return np.asarray(np.maximum(left, 0.0) / self.rows)
 
     def variances(self, signal: Signal) -> Floats:
         """Prior variances of coefficients along the true eigenvectors, (copies, d, groups)."""
         return np.asarray(np.moveaxis(self.shapes, 0, -1) @ signal.strength)
 
     def _log_likelihood(
-        self, energy: Floats, groups: OutcomeGroups, k: int, strengths: Floats
+        self,
+        energy: Floats,
+        groups: OutcomeGroups,
+        k: int,
+        strengths: Floats,
+        *,
+        of_rows: bool = False,
     ) -> Floats:
         """Gaussian log-likelihood of each group's energy for (candidates, groups) strengths."""
         variance = strengths[:, None, :] * self.expected[:, k][:, None] + groups.noise_variance
+        if not of_rows and np.isfinite(self.rows):
+            left = self.variation * groups.weights - self.explained[k] * strengths
+            chance = np.maximum(left, 0.0) / self.rows
+            variance += chance[:, None, :] * self.values[:, None]
         misfit = energy / variance
         misfit += groups.counts * np.log(variance, out=variance)
         return np.asarray(-0.5 * misfit.sum(axis=1))
+
+
+def _unlikely(gamma: float) -> float:
+    """Nats by which the prior disfavours a common γ."""
+    return min((gamma / GAMMA_SPREAD) ** 2 / 2, MOST_UNLIKELY)
+
+
+def _flattened(scores: Floats) -> Floats:
+    """Weights of log-likelihoods (copies,), tempered until `LEAST_COUNTED` of them count."""
+    power = 1.0
+    while True:
+        _, weights = _normalised(power * scores)
+        if 1 / float(weights @ weights) >= LEAST_COUNTED * len(weights):
+            return weights
+        power *= 0.8
 
 
 def _posterior_mean(log_weights: Floats, candidates: Floats) -> tuple[Floats, Floats]:

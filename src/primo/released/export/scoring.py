@@ -1,7 +1,7 @@
 """Coefficients as scoring files: for `plink2 --score`, and in the format of the PGS Catalog.
 
 A score is the part of a prediction that comes from the variants, Σ slope × copies of the counted allele.
-Other features (age, sex) and the intercept are not in it; the intercepts are written beside it.
+Other features (age, sex) and the intercept are not in it; the intercepts are written to a second file.
 
 Guarantee: post-processing of released coefficients; costs no privacy.
 """
@@ -34,7 +34,7 @@ _NUMBER = "%.12g"
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreFile:
-    """A file for plink2 and what it does not say itself."""
+    """A score file for plink2, and facts that the file itself does not hold."""
 
     path: Path
     sidecar: Path  # column, outcome and intercept of each score
@@ -50,10 +50,10 @@ def write_plink_scores(
     Use it with ``plink2 --score FILE 1 2 header-read cols=+scoresums --score-col-nums 3-N``, where N is
     two more than the number of outcomes. The column NAME_SUM plus the intercept in the sidecar
     (`FILE.outcomes.tsv`), plus slope × value of the features left out, is the prediction. Missing
-    genotypes: plink2 puts in the mean of the file at hand unless told ``no-mean-imputation``.
+    genotypes: plink2 uses the mean in the scored file, unless given ``no-mean-imputation``.
 
-    Names of outcomes become column names: other signs than letters, digits, dot, dash and underscore are
-    replaced by underscores, and equal names are numbered.
+    Names of outcomes become column names: characters other than letters, digits, dot, dash and
+    underscore are replaced by underscores, and equal names are numbered.
     Cost: d·l numbers of text.
     """
     slopes, left_out = _slopes(coefficients, variants)
@@ -97,7 +97,7 @@ def write_pgs_catalog(
     slopes, _ = _slopes(coefficients, variants)
     target = Path(folder)
     ending = ".txt.gz" if compress else ".txt"
-    # Without regard to case: some file systems have none.
+    # Unique without regard to case: some file systems ignore it.
     names = [f"{name}{ending}" for name in _safe_names(coefficients.outcome_names, longest=100)]
     columns = _pgs_columns(variants)
     with new_folder(target) as place:
@@ -129,9 +129,9 @@ def _slopes(
             "scores are for variants, and this release has none among its features; use predict"
         )
     place = {name: i for i, name in enumerate(coefficients.feature_names)}
-    strangers = [name for name in variants.names if name not in place]
-    if strangers:
-        raise InputError(f"variant {strangers[0]!r} has no coefficients")
+    unknown = [name for name in variants.names if name not in place]
+    if unknown:
+        raise InputError(f"variant {unknown[0]!r} has no coefficients")
     known = set(variants.names)
     others = tuple(name for name in coefficients.feature_names if name not in known)
     return coefficients.slopes[[place[name] for name in variants.names]], others

@@ -1,7 +1,7 @@
 """The reference method: draw releases from a pseudo-truth and look at the errors.
 
-Slow, and for checking the formulas: truths are drawn from the posterior, releases of them from the
-known noise, and unshrunk estimates of these compared with the truth that made them.
+Slow; used to check the formulas. True coefficients are drawn from the posterior and releases of them
+from the known noise; unshrunk estimates from these releases are compared with the drawn coefficients.
 """
 
 from __future__ import annotations

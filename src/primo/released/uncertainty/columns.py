@@ -1,9 +1,9 @@
-"""What a release says of every column: where it lies in its range, and how much of it is noise.
+"""What a release shows about every column: where it lies in its range, and how much of it is noise.
 
 A release holds, of every column in scaled units, the mean square and (with an intercept) the mean, both
-with noise of a known scale. `doubts` puts into words what this shows of the bounds. `Fitting` tells of
-which outcomes R² can be stated: what is read off cut columns holds for cut rows only, and R² of an
-outcome whose own variation is lost in noise is a ratio of noise.
+with noise of a known scale. `doubts` puts into words what this shows about the bounds. `BoundsFit`
+says for which outcomes R² can be stated: numbers from cut columns hold for cut rows only, and R² of
+an outcome whose own variation is lost in noise is a ratio of noise.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ __all__ = [
     "EDGE",
     "FALSE_ALARM",
     "Block",
-    "Fitting",
+    "BoundsFit",
     "at_both_ends",
     "at_one_end",
+    "bounds_fit",
     "feature_block",
-    "fitting",
     "less_than_stated",
     "lost_in_noise",
     "near_an_end",
@@ -45,7 +45,7 @@ STUCK = 0.93  # of the half-width: a mean beyond it has nearly all values at tha
 EDGE = 0.8  # of the half-width: a mean beyond it is near the end of its range
 BOTH_ENDS = 0.9  # of the largest mean square: nearly all values lie at the two ends
 KNOWN = 0.25  # relative error of an outcome's own variation above which its R² is not determined
-FEWEST_ALIKE = 4  # outcomes that can be told to be alike; as `system` shrinks their variations
+FEWEST_ALIKE = 4  # outcomes needed to see that they are alike; as `system` shrinks their variations
 FAR_BELOW = 0.25  # of the variation of the outcomes that can be told from noise
 LESS = (
     0.9  # of the variance that scales promise: below it long rows held the rest, or scales are wide
@@ -59,7 +59,7 @@ EXAMPLES = 3
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Block:
-    """What a release says of the columns of one block, in scaled units, (width,) each."""
+    """What a release shows about the columns of one block, in scaled units, (width,) each."""
 
     word: str  # "feature" or "outcome"
     n: int  # rows
@@ -171,39 +171,39 @@ def _effective(total: float, squares: float, width: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Fitting:
-    """Of which outcomes R² can be stated; flags of the outcomes, (l,) each."""
+class BoundsFit:
+    """For which outcomes R² can be stated; flags of the outcomes, (l,) each."""
 
-    # Some features were cut or shortened, by the look of them: R² would hold for such rows only.
+    # Some features appear to have been cut or shortened: R² would hold for such rows only.
     features_cut: bool
-    cut: Flags  # the outcome itself was
+    cut: Flags  # the outcome itself appears to have been cut
     lost: Flags  # its variation cannot be told from noise, though that of others can
     known: Flags  # its variation is known to 25 %, or that of all if they are alike
     known_together: bool  # the same, of all usable outcomes together
 
     @property
     def usable(self) -> Flags:
-        """Which outcomes a number for all of them together can be about."""
+        """Which outcomes can be part of a number for all of them together."""
         return np.asarray(~self.cut & ~self.lost)
 
     @property
     def stated(self) -> Flags:
-        """Of which outcomes R² may be stated."""
+        """For which outcomes R² may be stated."""
         return np.asarray(self.usable & self.known & (not self.features_cut))
 
     @property
     def stated_together(self) -> bool:
-        """Whether it may be stated of all usable outcomes together."""
+        """Whether R² may be stated for all usable outcomes together."""
         return self.known_together and not self.features_cut
 
 
-def fitting(release: ReleasedMoments) -> Fitting:
+def bounds_fit(release: ReleasedMoments) -> BoundsFit:
     """Judge every outcome by the released numbers.
 
     Guarantee: post-processing; costs no privacy. Cost: O(d² + l).
     """
     features, outcomes = feature_block(release), outcome_block(release)
-    # Allele counts: rare alleles lie at 0, and so do common ones at the other end if counted so.
+    # Allele counts: columns of rare alleles lie at 0, of common ones at the other end.
     copies = 2 if release.plan.rows_per_person == 1 else 1
     cut = _cut(outcomes, copies) | shortened(outcomes) | less_than_stated(outcomes)
     lost = lost_in_noise(outcomes)
@@ -216,7 +216,7 @@ def fitting(release: ReleasedMoments) -> Fitting:
     if alike:
         off = (variance[left] - total / count) / noise
         alike = float(off @ off) < 2 * (count - 3)
-    return Fitting(
+    return BoundsFit(
         features_cut=features is not None
         and (
             bool(_cut(features, copies).any())
@@ -231,7 +231,7 @@ def fitting(release: ReleasedMoments) -> Fitting:
 
 
 def _cut(block: Block, copies: int) -> Flags:
-    """Which columns were cut, by the look of them.
+    """Which columns appear to have been cut.
 
     A column of the range of a count that lies at the lower end is rare, not cut; so is one at the upper
     end of a range of allele counts.
@@ -284,11 +284,11 @@ def less_than_stated(block: Block, errors: float = 0.0) -> Flags:
     A scale is a public standard deviation. Rows of normal length that are shortened to the norm keep a
     known share of the variance. Where a column has less, its longest rows held much of it (heavy
     tails) and what they explained is unknown, or the scale is too wide: the release cannot tell which.
-    It is asked of the mean and the median column, and of each by itself. `errors` is how many standard
-    errors of noise are allowed for: none where R² would be stated on the strength of it. Nothing is
-    promised by ranges, by a norm alone, or where rows are so much shorter than the norm that hardly one
-    can have reached it. Columns with the scale of allele counts (or zeros and ones) of their mean have
-    no tails.
+    The mean and the median column are checked, and each by itself. `errors` is how many standard errors
+    of noise are allowed for: none where the check decides whether R² is stated. Ranges and a norm alone
+    promise no variance; nothing is checked either where rows are so much shorter than the norm that
+    hardly one can have reached it. Columns with the scale of allele counts (or zeros and ones) of their
+    mean have no tails.
     """
     clip = block.clip
     none = np.zeros(block.width, dtype=bool)
@@ -323,9 +323,9 @@ def shortened(block: Block) -> bool:
 
 
 def lost_in_noise(block: Block) -> Flags:
-    """Which columns have a variation that noise could have made, surely far below the others'.
+    """Which columns have a variation that noise alone could make, surely far below the others'.
 
-    Where the others' is not much larger all may be alike: none is named.
+    Where the others' is not much larger, all may be alike, and none is named.
     """
     variance, error = block.variance
     most = variance + block.margin * error

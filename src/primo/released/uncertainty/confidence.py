@@ -2,11 +2,11 @@
 
 In the eigenbasis of Â (values a, h = VᵀĜ_j) a combination cᵀθ with loadings p = Vᵀc is estimated by
 Σ p·h/a, with standard error (uᵀCov(Ĝ_j − Âθ)u)^½ at u = Â⁻¹c. Where the covariance's noise σ₁ is not
-small beside an eigenvalue such a ratio has no finite moments. Two remedies:
+small compared with an eigenvalue, such a ratio has no finite moments. Two remedies:
 
-*Firm* directions only (a > 5σ₁). The few soft ones enter with their posterior mean and variance. This
-is used where they make at most a tenth of the variance, so that for practical purposes the
-interval rests on the released numbers alone.
+*Well-determined* directions only (a > 5σ₁). The poorly determined ones enter with their posterior mean
+and variance. This is used where they make at most a tenth of the variance, so that for practical
+purposes the interval depends on the released numbers alone.
 
 *Test inversion* elsewhere (Fieller; Anderson and Rubin): a t is kept if some θ with cᵀθ = t leaves
 a residual that the noise *of that θ* explains. With κ the squared normal quantile, m = a² − 2κs²,
@@ -33,7 +33,9 @@ __all__ = ["Inference", "infer"]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-SOFT_SHARE = 0.1  # of the variance that soft directions may make in a trusted estimate
+POORLY_DETERMINED_SHARE = (
+    0.1  # of the variance, that such directions may make in a trusted estimate
+)
 LOADING = 1e-9  # squared share of a combination in a direction below which it does not load on it
 
 
@@ -59,30 +61,30 @@ def infer(system: System, weights: Floats, *, level: float, target: str) -> Infe
     loadings = system.spectrum[1].T @ weights
     sampling = system.sampling(target)
     quantile = float(ndtri((1 + level) / 2))
-    firm = _Equations.of(system, loadings, sampling, directions=system.firm)
-    if system.firm.all():
-        return _assemble(firm, quantile, trusted=np.ones(firm.shape, dtype=bool))
-    mean, variance = system.soft(target)
-    p = loadings[~system.firm]
+    known = _Equations.of(system, loadings, sampling, directions=system.well_determined)
+    if system.well_determined.all():
+        return _assemble(known, quantile, trusted=np.ones(known.shape, dtype=bool))
+    mean, variance = system.poorly_determined(target)
+    p = loadings[~system.well_determined]
     prior = (p**2).T @ variance
-    firm = replace(
-        firm,
+    known = replace(
+        known,
         shift=p.T @ mean,
         extra=prior,
-        size=firm.size + (mean**2 + variance).sum(axis=0) * (system.off_variance > 0),
+        size=known.size + (mean**2 + variance).sum(axis=0) * (system.off_variance > 0),
     )
-    _, error = firm.interval(0.0)
+    _, error = known.interval(0.0)
     exact_zero = system.off_variance == 0
-    share = 1e-9 if exact_zero else SOFT_SHARE
+    share = 1e-9 if exact_zero else POORLY_DETERMINED_SHARE
     trusted = np.asarray(prior <= share * error**2)
     if trusted.all():
-        return _assemble(firm, quantile, trusted=trusted)
+        return _assemble(known, quantile, trusted=trusted)
     every = _Equations.of(
         system, loadings, sampling, directions=np.asarray(system.spectrum[0] != 0)
     )
     robust = _assemble(every, quantile, trusted=trusted)
     limit = _most(system, loadings)[:, None]
-    plain = _assemble(firm, quantile, trusted=trusted)
+    plain = _assemble(known, quantile, trusted=trusted)
     return Inference(
         estimate=np.where(trusted, plain.estimate, robust.estimate),
         standard_error=np.where(trusted, plain.standard_error, robust.standard_error),
@@ -169,16 +171,16 @@ class _Equations:
         return np.asarray(z)
 
     def norm(self, inverse: Floats) -> Floats:
-        """Estimate ‖θ_j‖² by Σ h²/m less the noise of the firm directions in it, (l,).
+        """Estimate ‖θ_j‖² by Σ h²/m less the noise of the well-determined directions in it, (l,).
 
-        In a direction that is not firm the noise stays in: there the interval inverts a test, and
-        what looks like noise may be the very θ under test.
+        In a poorly determined direction the noise stays in: there the interval inverts a test, and
+        what looks like noise may be the θ under test.
         """
         s2 = self.system.off_variance
         if s2 == 0:
             return np.zeros(self.h.shape[1])
-        firm = self.system.firm[np.searchsorted(self.system.spectrum[0], self.values)]
-        debiased = np.where(firm, inverse, 0.0)
+        known = self.system.well_determined[np.searchsorted(self.system.spectrum[0], self.values)]
+        debiased = np.where(known, inverse, 0.0)
         total = inverse @ self.h**2
         total -= self.system.association_variance * debiased.sum()
         total -= (self.values @ debiased) * self.sampling

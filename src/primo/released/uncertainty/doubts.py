@@ -1,10 +1,10 @@
-"""Whether the bounds fitted the rows, read off the release: what to doubt, and what to do next time.
+"""Whether the bounds fitted the rows, as the release shows: what to doubt, and what to do next time.
 
 A release holds, of every column in scaled units, the mean square and (with an intercept) the mean, both
 with noise of a known scale. Nobody needs to look at a row to see a column that lies at the end of its
 range, rows that are all as long as the norm allows, or a range a thousand times too wide. Every check
-asks for more than the noise could have made: a doubt that is not true appears with a probability
-below `FALSE_ALARM` for each check, whatever the number of columns.
+asks for more than the noise could have made: a false doubt appears with a probability below
+`FALSE_ALARM` for each check, whatever the number of columns.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Flags = NDArray[np.bool_]
 
 NARROW = 0.05  # of the half-width: a standard deviation below it wastes the range
 SHORT = 0.1  # of the norm: rows below it waste the norm
-VAGUE = 0.5  # standard deviations of the columns, that the noise of their means must not exceed
+VAGUE = 0.5  # standard deviations of a column: the noise of its mean must not exceed it
 
 
 def bound_doubts(release: ReleasedMoments) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def bound_doubts(release: ReleasedMoments) -> tuple[str, ...]:
             continue
         stuck = at_one_end(block)
         said += _ranges(block, stuck) if block.clip.box else []
-        if not stuck.all():  # all else follows from that
+        if not stuck.all():  # otherwise all other doubts follow from it
             said += _lengths(block) + _means(block)
     said += _genotypes(release)
     return tuple(f"{words[:1].upper()}{words[1:]}." for words in said)
@@ -111,13 +111,13 @@ def _lengths(block: Block) -> list[str]:
     length, error = block.length
     limit = clip.norm**2
     variance, variance_error = block.variance
-    told = float(np.sqrt(np.sum(variance_error**2)))
-    if told > 0 and float(variance.sum()) < margin * told:
+    total_error = float(np.sqrt(np.sum(variance_error**2)))
+    if total_error > 0 and float(variance.sum()) < margin * total_error:
         return [
             f"the variation of the {word}s as a whole cannot be told from noise. Signal may still be "
             "found, but R² is not determined. Either the bounds are much too wide (or in the wrong "
             "unit), or there are too few rows for this epsilon. Next time: bounds near what is "
-            "publicly known of the columns; `primo plan` shows what they bring"
+            "publicly known of the columns; `primo plan` shows what they gain"
         ]
     said = []
     lost = lost_in_noise(block) & ~at_one_end(block)

@@ -3,15 +3,15 @@
 In the basis of the released eigenvectors the true covariance A has a diagonal a and, off it, small
 random entries B that the noise made (both simulated, `posterior`). For the least-squares coefficients
 t of the rows in that basis the released association is h = (a + B)t + e. Summed over the directions F
-that are firm (`_firm`; the others are G) exactly
+that are well determined (`_well_determined`; the others are G) exactly
 
     Σ_F h²/a = S − t_GᵀAt_G + t_FᵀBt_F + 2t_Fᵀe + Σ_F (Bt + e)²/a,      S = tᵀAt explained in all.
 
-So only the firm part of t meets the noise to first order, and the last sum is what S is over-estimated
-by; its mean and variance are quadratic in S once t²/S is granted (from the posterior). t_GᵀAt_G comes
-from the posterior: dividing by the eigenvalues of G would drown everything else. R² = S/C with the noisy
-variation C is a ratio again: its interval inverts "S − R²C is 0", so it is asymmetric, never leaves
-[0, 1] and contains the estimate.
+So only the well-determined part of t meets the noise to first order, and the last sum is what S is
+over-estimated by; its mean and variance are quadratic in S once t²/S is taken from the posterior.
+t_GᵀAt_G comes from the posterior: dividing by the eigenvalues of G would add too much noise. R² = S/C
+with the noisy variation C is a ratio again: its interval inverts "S − R²C is 0", so it is asymmetric,
+never leaves [0, 1] and contains the estimate.
 """
 
 from __future__ import annotations
@@ -24,10 +24,16 @@ from scipy.special import ndtri
 from scipy.stats import chi2
 
 from primo.released.moments import ReleasedMoments
-from primo.released.uncertainty.columns import fitting
+from primo.released.uncertainty.columns import bounds_fit
 from primo.released.uncertainty.multiple import benjamini_hochberg
 from primo.released.uncertainty.posterior import Posterior
-from primo.released.uncertainty.system import FIRM, System, check_level, check_target, system_of
+from primo.released.uncertainty.system import (
+    WELL_DETERMINED,
+    System,
+    check_level,
+    check_target,
+    system_of,
+)
 
 __all__ = [
     "FOUND",
@@ -43,11 +49,12 @@ Floats = NDArray[np.float64]
 FOUND = "signal found"
 NOT_FOUND = "not distinguishable from noise"
 NOT_DETERMINED = "not determined"
-FIRM_VARIATION = 0.2  # relative error of an outcome's variation above which R² is not trusted
+MOST_VARIATION_ERROR = 0.2  # relative error of an outcome's variation above which R² is not trusted
 MOSTLY = 0.5  # of a released eigenvalue that the features must make: the rest is noise
-WIDEST = 0.75  # interval that says hardly more than that R² lies between 0 and 1: the same
-HIDDEN = 0.05  # of the variation, that could be explained along them unnoticed: the same
-SOFT_SHARE = 0.2  # of the explained variation in directions that are not firm: the same
+WIDEST = 0.75  # length of an interval above which R² is not trusted
+# Shares in poorly determined directions above which R² is not trusted:
+POORLY_DETERMINED_SHARE = 0.2  # of the explained variation
+HIDDEN = 0.05  # of the variation, that could be explained there unnoticed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,7 +84,7 @@ class GoodnessOfFit:
         return tuple(FOUND if found else NOT_FOUND for found in self.found)
 
     def words(self, outcome: int, digits: int = 3) -> tuple[str, str]:
-        """R² and interval of one outcome as they are to be shown: "not determined" where untrusted."""
+        """R² and interval of one outcome as text: "not determined" where untrusted."""
         if not self.trusted[outcome]:
             return NOT_DETERMINED, "0 to 1"
         ends = f"{self.lower[outcome]:.{digits}f} to {self.upper[outcome]:.{digits}f}"
@@ -109,8 +116,8 @@ def goodness_of_fit(
     than 20 % of what is explained lies in directions of the features lost in covariance noise, or, if
     nothing is seen to be explained, more than 5 % of the variation could be explained there unnoticed;
     and where the interval would be longer than 0.75. R² is then not determined: its interval is [0, 1].
-    The same holds where the outcome itself, or any feature, was cut to its bounds by the look of it, or
-    varies less than the scales of its bounds say (`columns.fitting`). Heavy tails that a norm alone
+    The same holds where the outcome itself, or any feature, appears to have been cut to its bounds, or
+    varies less than the scales of its bounds say (`columns.bounds_fit`). Heavy tails that a norm alone
     shortened do not show in a release. Interval and estimate always lie in [0, 1], the estimate in the
     interval.
     Guarantee: post-processing; costs no privacy. Cost: that of `primo.coefficients`.
@@ -121,7 +128,7 @@ def goodness_of_fit(
     statistic, p = joint_p_values(system)
     q = benjamini_hochberg(p)
     estimate, lower, upper, trusted = _r_squared(system, level=level, target=target)
-    trusted &= fitting(release).stated & (not system.warnings)
+    trusted &= bounds_fit(release).stated & (not system.warnings)
     return GoodnessOfFit(
         outcome_names=release.outcome_names,
         r_squared=estimate,
@@ -165,25 +172,25 @@ def _r_squared(
     """Estimate, lower and upper end, and whether they can be trusted; (l,) each."""
     posterior = system.posterior
     values, s2 = posterior.values, system.off_variance
-    firm = _firm(posterior, s2)
-    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=firm)
+    known = _well_determined(posterior, s2)
+    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=known)
     h2 = (posterior.vectors.T @ posterior.moments.association) ** 2
     second = posterior.along**2 + posterior.errors @ posterior.shares.T
     weighted = values @ second
-    signal = weighted > 1e-12 * system.variation  # where not, nothing to speak of is explained
+    signal = weighted > 1e-12 * system.variation  # where not, nearly nothing is explained
     per_unit = np.divide(second, weighted, out=np.zeros_like(second), where=signal)  # t²/S
     leaked = posterior.crossed @ per_unit
-    within = np.where(firm[:, None], per_unit, 0.0)
-    soft = np.where(firm, 0.0, values) @ second
+    within = np.where(known[:, None], per_unit, 0.0)
+    elsewhere = np.where(known, 0.0, values) @ second
 
     sampling = system.sampling(target)
     # E[raw] = bias + scale·S and Var[raw] = c0 + c1·S + c2·S².
     base = posterior.moments.noise_variances
-    raw = inverse @ h2 + soft
+    raw = inverse @ h2 + elsewhere
     bias = base * inverse.sum() + sampling * system.d
     scale = 1 + inverse @ leaked
     squares = inverse**2
-    c0 = 2 * base**2 * squares.sum() + 2 * soft**2 + 2 * system.d * sampling**2
+    c0 = 2 * base**2 * squares.sum() + 2 * elsewhere**2 + 2 * system.d * sampling**2
     c1 = 4 * base * (within.sum(axis=0) + squares @ leaked)
     c2 = 2 * np.sum(within * (posterior.crossed @ within + s2 * within), axis=0)
     c2 += 2 * squares @ leaked**2
@@ -202,14 +209,14 @@ def _r_squared(
         square=c2,
         kappa=kappa,
     )
-    trusted = np.sqrt(system.variation_variance) <= FIRM_VARIATION * variation
-    trusted &= soft <= SOFT_SHARE * np.maximum(weighted, 1e-300)
-    # Where nothing is seen to be explained it must not be for want of directions that are known: what
-    # would go unnoticed along the others must be little.
-    lost = ~firm & (
+    trusted = np.sqrt(system.variation_variance) <= MOST_VARIATION_ERROR * variation
+    trusted &= elsewhere <= POORLY_DETERMINED_SHARE * np.maximum(weighted, 1e-300)
+    # Where no explained variation is seen, the reason must not be that it lies in the other directions:
+    # what could go unnoticed there must be little.
+    lost = ~known & (
         values <= 1e-10 * max(float(values.max()), 0.0)
-    )  # of an exact one it is nothing
-    unseen = np.divide(1.0, values, out=np.zeros_like(values), where=~firm & ~lost)
+    )  # an exact covariance hides nothing there
+    unseen = np.divide(1.0, values, out=np.zeros_like(values), where=~known & ~lost)
     hidden = unseen @ h2 + kappa * base * unseen.sum()
     hidden = np.where(lost.any() and s2 > 0, np.inf, hidden)
     trusted &= (lower > 0) | (hidden <= HIDDEN * variation)
@@ -219,12 +226,12 @@ def _r_squared(
     return estimate, lower, upper, trusted
 
 
-def _firm(posterior: Posterior, off_variance: float) -> NDArray[np.bool_]:
+def _well_determined(posterior: Posterior, off_variance: float) -> NDArray[np.bool_]:
     """Which directions are known well enough to divide by what the features vary along them, (d,)."""
     released, values = posterior.released, posterior.values
     top = max(float(values.max()), 0.0)
-    firm = released > FIRM * np.sqrt(2 * off_variance)
-    return np.asarray(firm & (values > np.maximum(MOSTLY * released, 1e-10 * top)))
+    known = released > WELL_DETERMINED * np.sqrt(2 * off_variance)
+    return np.asarray(known & (values > np.maximum(MOSTLY * released, 1e-10 * top)))
 
 
 def _inverted(

@@ -163,7 +163,7 @@ def prediction_intervals(
 
 
 def check(*, level: float, kind: str, target: str) -> None:
-    """Refuse arguments that mean nothing."""
+    """Refuse unknown kinds, targets and levels."""
     check_level(level)
     check_target(target)
     if kind not in KINDS:

@@ -30,7 +30,7 @@ def cauchy_combination(p: Floats) -> Floats:
     """Combine p-values along the last axis into one, whatever their dependence.
 
     The mean of tan((½ − p)π) is Cauchy in the tail for any correlation between the tests (Liu and Xie
-    2020), so outcomes that share the noise of the covariance, or their residuals, do no harm.
+    2020), so outcomes may share the noise of the covariance, or their residuals.
     """
     count = p.shape[-1]
     clipped = np.clip(p, 1e-300, 1 - 0.01 / count)

@@ -67,8 +67,8 @@ class Posterior:
             points = reflect(self.centred.axis, points)[:-1]
         return np.asarray((self.vectors.T @ points) ** 2)
 
-    def leaning(self, points: Floats, outcomes: slice) -> Floats:
-        """Share of the error variance that is shrinkage: what the prior says, not the release."""
+    def shrinkage_share(self, points: Floats, outcomes: slice) -> Floats:
+        """Share of the error variance that comes from the prior (shrinkage), not from the release."""
         loadings = self.loadings(points)
         kept = np.clip(self.filters * self.values[:, None], 0.0, 1.0)
         prior = (1 - kept) ** 2 * self.strengths

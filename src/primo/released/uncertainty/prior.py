@@ -1,7 +1,7 @@
-"""The prior that errors are judged by, more careful than the one a filter is chosen under.
+"""The prior used to estimate errors, more careful than the one a filter is chosen under.
 
 A filter is chosen under one strength and one power of the eigenvalues for each group of outcome
-directions (`estimate.signal`), held near what all outcomes together say, and with a handful of
+directions (`estimate.signal`), held near what all outcomes together say, and with a few
 simulated eigenbases. That is good enough for the filter, whose error is flat about its optimum, and
 not for the size of that error. Three things are done better here.
 
@@ -12,8 +12,8 @@ outcomes alike becomes f·s_i/(1 + t·a_i·s_i)² in a group, its tilt t and fac
 the group's association allows. A power of a_i held near the common one granted noise directions of
 exact (public) outcome moments so much signal that intervals were 1.3 times too wide.
 
-*Sums kept.* A rotation of the outcomes leaves the sum over outcomes of squared coefficients as it
-was: along each feature direction groups are scaled to add up to what the outcomes as they are say.
+*Sums kept.* A rotation of the outcomes does not change the sum over outcomes of squared coefficients:
+along each feature direction groups are scaled to add up to the sum of the unrotated outcomes.
 
 *More eigenbases.* They are drawn from a fixed seed, so the error of a few would be the same in every
 release: up to 30 % of the variance at d = 4. Eigenvalues are taken as denoised: a filter must be safe
@@ -44,7 +44,7 @@ FACTORS = np.exp(LOG_SPREAD * np.linspace(-3, 3, 25))
 
 
 def more_replicas(fitted: FittedFilter, sigma: float) -> Replicas:
-    """Draw as many replicas as judging needs.
+    """Draw as many replicas as the estimate of errors needs.
 
     Deterministic, like `primo.released.estimate.risk.simulate`. Cost: some 6400/d eigendecompositions.
     """
@@ -63,12 +63,12 @@ def judged_variances(fitted: FittedFilter, replicas: Replicas) -> Floats:
     groups, truths = fitted.groups, replicas.truths[:, :, None]
     if not fitted.common.strength.any():
         return np.zeros((*replicas.truths.shape, len(groups.counts)))
-    # All outcomes as they are have one prior, whatever their noise: any group's will do.
+    # All unrotated outcomes have one prior, whatever their noise: any group's can be used.
     alike = _hedged(replicas) @ fitted.common.strength[:, :1]  # (copies, d, 1)
     if fitted.name == "one-sided":
         return np.repeat(alike, len(groups.counts), axis=2)
     explained = truths * alike
-    # Where a replica explains nothing at all, no direction is ahead of another.
+    # Where a replica explains nothing at all, no direction is preferred.
     largest = np.maximum(explained.max(axis=1, keepdims=True), TINY)
     shapes = alike / (1 + explained / largest * TILTS) ** 2
     expected = replicas.along(truths**2 * shapes)

@@ -7,16 +7,16 @@ these, the intercept's error included, is
 
 which is negative where they predict worse than the mean. With the released Â and Ĝ in place of A and
 G it is too large, because θ̂ was made from their noise. By Stein's identity the excess of any estimator
-is what it answers to a small change of the release along fresh noise: with θ̂⁺ the coefficients of
+is its response to a small change of the release along fresh noise: with θ̂⁺ the coefficients of
 Ĝ + tω and Â + tΩ,
 
     excess = E[2(θ̂⁺ − θ̂)ᵀω − (θ̂⁺ᵀΩθ̂⁺ − θ̂ᵀΩθ̂)]/t.
 
 ω holds the noise of the association and the sampling error ς·A^½z of rows drawn from a population:
 what fits these rows by chance is taken off as well. So the estimator is run again a few times and
-nothing is assumed of it, nor of the coefficients. Discontinuities of an estimator are left out. Rows
-count as the bounds left them, so nothing is trusted where `columns.fitting` sees that features were cut,
-and no outcome that was cut itself or whose own variation is lost in noise.
+nothing is assumed about it, nor about the coefficients. Discontinuities of an estimator are left out.
+The numbers are for rows as clipped, so nothing is trusted where `columns.bounds_fit` sees that features
+were cut, and no outcome that was cut itself or whose own variation is lost in noise.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from primo.released.coefficients import Coefficients, coefficients
 from primo.released.moments import ReleasedMoments, expect_release
-from primo.released.uncertainty.columns import fitting
+from primo.released.uncertainty.columns import bounds_fit
 from primo.released.uncertainty.fit import NOT_DETERMINED
 from primo.released.uncertainty.system import MOST_EXPLAINED, System, system_of
 from primo.released.uncertainty.words import r2_words
@@ -45,7 +45,7 @@ DIRECTIONS = 1_500  # runs × width to aim for: each direction of the features i
 WORK = 2e7  # runs × width × outcomes not to exceed
 DETERMINED = 0.03  # standard error up to which 90 % of the estimates are within 0.05
 MOST_SPENT = 0.9  # degrees of freedom per row
-OPEN = 1.0  # standard error that stands for "anything": of what was cut or is lost in noise
+UNKNOWN_ERROR = 1.0  # standard error of what was cut or is lost in noise: R² could be anything
 WIDEST = 0.25  # standard error above which not even a range is worth showing
 BISECTIONS = 50  # to more digits than matter
 UNSURE = (
@@ -74,7 +74,7 @@ class PublishedRSquared:
 
     @property
     def together(self) -> str:
-        """R² of all usable outcomes together in words: a number, a range, or that it is open."""
+        """R² of all usable outcomes together in words: a number, a range, or "not determined"."""
         if self.pooled_trusted:
             return f"about {r2_words(self.pooled)}"
         if self.pooled_error > WIDEST:
@@ -135,13 +135,13 @@ def published_r_squared(
     means, mean_variance = _means(system)
     explained = _gain(theta, system.covariance, system.association)
     explained -= system.n * (means**2 - mean_variance)
-    to_noise, to_chance = _answers(release, system, theta, fitted)
+    to_noise, to_chance = _responses(release, system, theta, fitted)
     in_rows = explained - to_noise.mean(axis=0)
-    answers = to_noise + to_chance * _lost_to_chance(in_rows, to_chance, system)
-    explained = explained - answers.mean(axis=0)
-    # An answer ωᵀJω scatters over draws as the same form in the release's own noise does.
-    inflated = 1 + 1 / len(answers)
-    excess_variance = answers.var(axis=0, ddof=1) * inflated
+    responses = to_noise + to_chance * _chance_factor(in_rows, to_chance, system)
+    explained = explained - responses.mean(axis=0)
+    # A response ωᵀJω scatters over draws as the same form in the release's own noise does.
+    inflated = 1 + 1 / len(responses)
+    excess_variance = responses.var(axis=0, ddof=1) * inflated
     own, shared = _noise(system, theta, means)
     variation = system.variation
     found = np.minimum(explained / variation, 1.0)
@@ -152,13 +152,13 @@ def published_r_squared(
         + found**2 * relative
         + 4 * inside * (1 - inside) ** 2 / system.n
     )
-    fits = fitting(release)
+    fits = bounds_fit(release)
     # A number for all is about the usable outcomes; with none of them it is about all, and not trusted.
     part = fits.usable if fits.usable.any() else np.ones(system.l, dtype=bool)
     total = float(variation[part].sum())
     pooled = min(float(explained[part].sum()) / total, 1.0)
     kept = min(max(pooled, 0.0), 1.0)
-    pooled_variance = float(answers[:, part].sum(axis=1).var(ddof=1)) * inflated
+    pooled_variance = float(responses[:, part].sum(axis=1).var(ddof=1)) * inflated
     pooled_error = np.sqrt(
         (own[part].sum() + _shared_sum(system, theta[:, part]) + pooled_variance) / total**2
         + pooled**2 * system.variation_variance[part].sum() / total**2
@@ -166,9 +166,9 @@ def published_r_squared(
     )
     found[part], error[part] = _toward_common(found[part], error[part], float(pooled_error))
     if not fits.stated_together:
-        pooled_error = max(float(pooled_error), OPEN)
-    told = fits.usable & (fits.stated_together or fits.stated)
-    error = np.where(told, error, np.maximum(error, OPEN))
+        pooled_error = max(float(pooled_error), UNKNOWN_ERROR)
+    stated = fits.usable & (fits.stated_together or fits.stated)
+    error = np.where(stated, error, np.maximum(error, UNKNOWN_ERROR))
     sound = not system.warnings
     return PublishedRSquared(
         outcome_names=release.outcome_names,
@@ -224,13 +224,13 @@ def _shared_sum(system: System, theta: Floats) -> float:
     return float(2 * system.off_variance * np.sum(narrow**2))
 
 
-def _answers(
+def _responses(
     release: ReleasedMoments,
     system: System,
     theta: Floats,
     fitted: Callable[[ReleasedMoments], Coefficients],
 ) -> tuple[Floats, Floats]:
-    """Answers of the estimator to changes along noise and along sampling error, (runs, l) each.
+    """Responses of the estimator to changes along noise and along sampling error, (runs, l) each.
 
     The mean of the former is the excess that noise makes; the latter is θ̂'s own, ζᵀ(θ̂⁺ − θ̂)/t.
     """
@@ -260,12 +260,12 @@ def _answers(
     return to_noise, to_chance
 
 
-def _lost_to_chance(explained: Floats, to_chance: Floats, system: System) -> Floats:
-    """Return what an answer to sampling error counts for, (l,): once on these rows, once on new ones.
+def _chance_factor(explained: Floats, to_chance: Floats, system: System) -> Floats:
+    """Return the factor of a response to sampling error, (l,): once on these rows, once on new ones.
 
     Least squares with d features gains ς²·d on its own rows by chance and loses ς²·d/(1 − d/n) on new
     ones: the covariance that it divides by is that of its own rows. The degrees of freedom d are read
-    off the answers. `explained` shows ς² to be smaller than assumed where noise hid the fit.
+    off the responses. `explained` shows ς² to be smaller than assumed where noise hid the fit.
     """
     assumed = np.maximum(system.residual_variance, 1e-300)
     per_row = float(np.mean(to_chance / assumed)) / system.n

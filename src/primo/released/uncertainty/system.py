@@ -23,14 +23,22 @@ from primo.planning.plan import CovarianceOrigin
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.posterior import Posterior, posterior_of
 
-__all__ = ["FIRM", "INTERCEPT", "TARGETS", "System", "check_level", "check_target", "system_of"]
+__all__ = [
+    "INTERCEPT",
+    "TARGETS",
+    "WELL_DETERMINED",
+    "System",
+    "check_level",
+    "check_target",
+    "system_of",
+]
 
 Floats = NDArray[np.float64]
 
 INTERCEPT = "(intercept)"
 TARGETS = ("population", "rows")
 MOST_EXPLAINED = 0.98  # of an outcome's variation, where the residual variance is estimated
-FIRM = 5.0  # eigenvalues above this many σ₁ are known well enough to divide by
+WELL_DETERMINED = 5.0  # eigenvalues above this many σ₁ are known well enough to divide by
 RANK = 1e-10  # eigenvalues of an exact covariance below this share of the largest are zero
 
 
@@ -58,7 +66,7 @@ class System:
     centre: Floats  # (l,) added to the intercept
     posterior: Posterior  # of all outcomes
     outcomes: slice  # which of them this system is about
-    warnings: tuple[str, ...]  # why the noise law above is not the whole truth, if it is not
+    warnings: tuple[str, ...]  # why the noise law above is incomplete, if it is
 
     @property
     def width(self) -> int:
@@ -89,15 +97,15 @@ class System:
         return values, vectors
 
     @cached_property
-    def firm(self) -> NDArray[np.bool_]:
+    def well_determined(self) -> NDArray[np.bool_]:
         """Which eigenvectors have eigenvalues well above the noise of the covariance, (width,)."""
         values, _ = self.spectrum
-        return np.asarray(values > FIRM * np.sqrt(2 * self.off_variance))
+        return np.asarray(values > WELL_DETERMINED * np.sqrt(2 * self.off_variance))
 
-    def soft(self, target: str) -> tuple[Floats, Floats]:
-        """Posterior mean and variance of vᵀθ along the eigenvectors that are not firm, (soft, l)."""
+    def poorly_determined(self, target: str) -> tuple[Floats, Floats]:
+        """Posterior mean and variance of vᵀθ along the other eigenvectors, (others, l)."""
         return self.posterior.infer(
-            self.spectrum[1][:, ~self.firm],
+            self.spectrum[1][:, ~self.well_determined],
             sampling=self.sampling(target),
             outcomes=self.outcomes,
         )
@@ -219,14 +227,14 @@ def system_of(release: ReleasedMoments) -> System:
 
 
 def check_level(level: float) -> float:
-    """Return a level of confidence if it is one."""
+    """Return the level; refuse one that is not between 0 and 1."""
     if not 0 < level < 1:
         raise InputError(Argument("level", level), " must lie between 0 and 1, for example 0.95")
     return float(level)
 
 
 def check_target(target: str) -> str:
-    """Return a target if it is one."""
+    """Return the target; refuse an unknown one."""
     if target not in TARGETS:
         raise InputError(
             Argument("target", target), " is unknown", remedy='choose "rows" or "population"'
@@ -238,8 +246,8 @@ def _variation(release: ReleasedMoments) -> tuple[Floats, Floats]:
     """Σ(y − ȳ)² of every outcome from noisy moments, and the variance of its error.
 
     Outcomes are in comparable (scaled) units. Where noise makes more than half of their scatter they
-    are shrunk toward their common mean by as much as it warrants (James and Stein); an error is then
-    one on average over the outcomes, not for each of them.
+    are shrunk toward their common mean by as much as it warrants (James and Stein); the error is
+    then an average over the outcomes, not that of each.
     """
     plan = release.plan
     moments = release.outcome_moments

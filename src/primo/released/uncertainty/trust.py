@@ -1,16 +1,17 @@
-"""When nominal coverage is not to be relied on, decided at run time from released numbers alone.
+"""When nominal coverage cannot be relied on, decided at run time from released numbers alone.
 
 The criteria were set where benchmarks/coverage.py first sees coverage leave 93 to 97 %:
 
 - confidence intervals and p-values: eigenvectors of Â with an eigenvalue below 5 times σ₁, the noise
-  of the covariance (`system.FIRM`), make more than a tenth of the variance of the estimate
-  (`confidence.SOFT_SHARE`). Intervals are then conservative or unbounded, p-values conservative.
+  of the covariance (`system.WELL_DETERMINED`), make more than a tenth of the variance of the estimate
+  (`confidence.POORLY_DETERMINED_SHARE`). Intervals are then conservative or unbounded, p-values
+  conservative.
 - posterior intervals: the prior was fitted to fewer than `FEWEST` coefficients, or shrinkage makes
-  more than `LEANING` of the error's variance. The shape of the prior then decides, and effects need
-  not be Gaussian: with 70 to 95 % of them zero coverage falls to 90 %. A prediction adds effects up,
-  which makes them more Gaussian: its limit is higher.
-  Known, off the benchmark's grid, and on the safe side: with public outcomes most directions of which
-  are noise, few features and ε below 1, up to 98 % are covered.
+  more than `MOST_SHRINKAGE` of the error's variance. The shape of the prior then decides, and effects
+  need not be Gaussian: with 70 to 95 % of them zero, coverage falls to 90 %. A prediction adds effects
+  up, which makes them more Gaussian: its limit is higher.
+  A known case outside the benchmark's grid, on the safe side: with public outcomes most of whose
+  directions are noise, few features and ε below 1, up to 98 % are covered.
 - R² of one outcome: see `fit.goodness_of_fit`. What is not trusted is shown as not determined, [0, 1].
 - held-out R² of what is published: a standard error above `published.DETERMINED`.
 - bounds that do not fit the rows: see `doubts`. With public standard deviations as scales, rows whose
@@ -25,15 +26,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.released.uncertainty.system import FIRM, System
+from primo.released.uncertainty.system import WELL_DETERMINED, System
 
-__all__ = ["FEWEST", "LEANING", "doubts", "trusted_posterior"]
+__all__ = ["FEWEST", "MOST_SHRINKAGE", "doubts", "trusted_posterior"]
 
 Floats = NDArray[np.float64]
 
 FEWEST = 20  # coefficients (features × outcomes) that a prior variance can be fitted to
-LEANING = 0.6  # of a coefficient's error variance
-LEANING_PREDICTION = 0.9
+MOST_SHRINKAGE = 0.6  # share of a coefficient's error variance
+MOST_SHRINKAGE_PREDICTION = 0.9
 
 
 def trusted_posterior(system: System, points: Floats, *, prediction: bool) -> NDArray[np.bool_]:
@@ -41,19 +42,20 @@ def trusted_posterior(system: System, points: Floats, *, prediction: bool) -> ND
     posterior = system.posterior
     if system.warnings or posterior.along.size < FEWEST:
         return np.zeros((points.shape[1], system.l), dtype=bool)
-    limit = LEANING_PREDICTION if prediction else LEANING
-    return np.asarray(posterior.leaning(points, system.outcomes) <= limit)
+    limit = MOST_SHRINKAGE_PREDICTION if prediction else MOST_SHRINKAGE
+    return np.asarray(posterior.shrinkage_share(points, system.outcomes) <= limit)
 
 
 def doubts(system: System) -> tuple[str, ...]:
-    """Say in words what is not to be relied on, for a report."""
+    """Say in words what cannot be relied on, for a report."""
     said = [f"{reason}: intervals do not account for that" for reason in system.warnings]
-    soft = int(np.sum(~system.firm))
-    if soft and system.off_variance == 0:
+    poorly_determined = int(np.sum(~system.well_determined))
+    if poorly_determined and system.off_variance == 0:
         said.append("some features are combinations of others: their coefficients are unbounded")
-    elif soft:
+    elif poorly_determined:
         said.append(
-            f"{soft} of {system.width} directions of the features are below {FIRM:g} times the"
+            f"{poorly_determined} of {system.width} directions of the features are below "
+            f"{WELL_DETERMINED:g} times the"
             " covariance noise:\n     coefficients that depend on them have wide or unbounded"
             " intervals and conservative p-values"
         )

@@ -2,8 +2,8 @@
 const { outcomes, features, cells, tested } = data;
 const wide = features.name.length;  // features per outcome on this page
 // Where most intervals are not to be trusted, there is little evidence to colour by.
-const firm = tested && 2 * cells.flags.filter((flag) => flag & 1).length <= cells.flags.length;
-const state = { outcome: 0, cell: null, measure: firm ? 'z' : 'shrunk' };
+const mostlyTrusted = tested && 2 * cells.flags.filter((flag) => flag & 1).length <= cells.flags.length;
+const state = { outcome: 0, cell: null, measure: mostlyTrusted ? 'z' : 'shrunk' };
 const outcomeOf = (i) => Math.floor(i / wide);
 const featureOf = (i) => i % wide;
 const cellAt = (f, o) => o * wide + f;

@@ -1,1 +1,1 @@
-"""Where rows come from; knows nothing of privacy."""
+"""Readers of rows in all formats; nothing here depends on privacy settings."""

@@ -1,8 +1,8 @@
-"""The protocols behind which every data format stands.
+"""The protocols that every data format implements.
 
-A format implements `Columns`: some named columns of all the rows of one store. `SplitSource` and
-`PairedSource` (module `sources.paired`) make a `Source`, features beside outcomes, of one or
-two of them.
+A format implements `Columns`: named columns over all rows of one store. `SplitSource` and
+`PairedSource` (module `sources.paired`) make a `Source`, with features and outcomes, from one or two of
+them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 __all__ = ["Block", "Columns", "Ids", "Rows", "Source", "is_source"]
 
-#: Which stored rows to read, in which order; a range where that says it, because it takes no memory.
+#: Which stored rows to read, in which order; a range where possible, because it takes no memory.
 Rows = range | NDArray[np.intp]
 
 #: Labels of the people who own the rows, in stored order.
@@ -25,13 +25,13 @@ Ids = NDArray[np.str_]
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """Some rows, features beside outcomes, in the data's own units."""
+    """Features and outcomes of some rows, in the data's own units."""
 
     features: NDArray[Any]  # (rows, d)
     outcomes: NDArray[Any]  # (rows, l)
 
     def __repr__(self) -> str:
-        """Say that there is something, and nothing of what it is."""
+        """Show no values."""
         return "<Block (private)>"
 
 
@@ -39,7 +39,7 @@ class Columns(Protocol):
     """Named columns of numbers, one value per row, in one store (a file, an array, a frame).
 
     A frozen value that can be pickled: it holds paths and choices, and opens what it needs in
-    `blocks`, so that a worker elsewhere can read its share. Opening checks what can be checked
+    `blocks`, so that a worker on another machine can read its share. Opening checks what can be checked
     without reading cells (names, counts, sizes, magic bytes). Where a person owns several rows
     (haplotypes), it has an attribute `rows_per_person`; where rows have ids, an attribute `id_names`
     says which columns hold them ("" for labels without a name).
@@ -52,27 +52,28 @@ class Columns(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns, each once; schema, and public."""
+        """Names of the columns, without repeats; they are schema, and public."""
         ...
 
     def ids(self) -> Ids | None:
-        """Return whose row each stored row is, or None where the store does not say."""
+        """Return the id of the owner of each stored row, or None where the store has no ids."""
         ...
 
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the stored rows `order`, in that order, as arrays of exactly `rows` (the last: fewer).
 
         Arrays are numeric (int8 stays int8, missing values are NaN in floats), and are not written to
-        again after they were yielded. Memory is a few blocks, never the whole store.
+        after they were yielded. Memory is a few blocks, never the whole store.
         """
         ...
 
 
 class Source(Protocol):
-    """A table of rows that can be walked in blocks, features beside outcomes.
+    """A table of rows with features and outcomes, read in blocks.
 
     Names and shape are schema and public; what `blocks` and `ids` give is private. Where a person owns
-    several rows, it has an attribute `rows_per_person`; an attribute `id_names` says what names people.
+    several rows, it has an attribute `rows_per_person`; an attribute `id_names` says which columns hold
+    the ids.
     """
 
     @property
@@ -91,7 +92,7 @@ class Source(Protocol):
         ...
 
     def ids(self) -> Ids | None:
-        """Return whose row each row is, or None where the rows have no labels."""
+        """Return the id of the owner of each row, or None where the rows have no labels."""
         ...
 
     def blocks(self, rows: int) -> Iterator[Block]:
@@ -99,10 +100,10 @@ class Source(Protocol):
         ...
 
     def part(self, start: int, stop: int) -> Self:
-        """Return the rows `start` to `stop` as a source of their own, without reading them."""
+        """Return the rows `start` to `stop` as a separate source, without reading them."""
         ...
 
 
 def is_source(value: Any) -> TypeGuard[Source]:
-    """Whether a user handed over a source rather than an array or a frame."""
+    """Whether a user gave a source rather than an array or a frame."""
     return hasattr(value, "blocks") and hasattr(value, "outcome_names")

@@ -1,4 +1,4 @@
-"""One spelling for one id: what counts as the same person, for every source and the ledger."""
+"""The canonical spelling of an id: it decides who is the same person, in sources and ledgers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["canonical_id", "canonical_ids", "joined_ids"]
 
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0*")  # "1.0", as a column of numbers with gaps is written
 _REFUSAL = (
-    "ids must be text in UTF-8 or whole numbers; these hold something else, which names nobody"
+    "ids must be text in UTF-8 or whole numbers; these hold something else, which cannot be an id"
 )
 
 
 def canonical_id(value: Any) -> str:
-    """Return the one spelling of an id; empty for a missing one (None, NaN, NaT, NA).
+    """Return the canonical spelling of an id; empty for a missing one (None, NaN, NaT, NA).
 
     Guarantee: whole numbers of any type and their text (1, 1.0, Decimal("1.00"), "1", "1.0", b"1") are
     one id. Blanks around an id, invisible characters (Unicode's class Cf: zero-width ones, a byte order
-    mark) and the way accents are stored (NFC, NFD) make no other id. Upper and lower case and leading
-    zeros do. Applying it twice changes nothing. Anything but text and whole numbers is refused, and
-    not quoted.
+    mark) and the way accents are stored (NFC, NFD) do not matter. Upper and lower case and leading zeros
+    do. Applying it twice changes nothing. Anything but text and whole numbers is refused, and not
+    quoted.
     Cost: about 0.3 µs for an id of ASCII.
     """
     if isinstance(value, bytes):
@@ -44,19 +44,18 @@ def canonical_id(value: Any) -> str:
     whole = _whole(value)
     if whole is None:
         raise InputError(
-            "the ids hold numbers that are not whole, which name nobody; give ids of text or whole "
-            "numbers"
+            "the ids hold numbers that are not whole, which cannot be ids; give text or whole numbers"
         )
     return whole
 
 
 def canonical_ids(values: Iterable[Any]) -> Ids:
-    """Return the spelling of each id."""
+    """Return the canonical spelling of each id."""
     return np.array([canonical_id(value) for value in values], dtype=np.str_)
 
 
 def joined_ids(levels: Sequence[Iterable[Any]]) -> Ids:
-    """Return ids of several parts, joined by tabs; one of which a part is missing is empty."""
+    """Return ids of several parts, joined by tabs; an id with a missing part is empty."""
     rows = (tuple(map(canonical_id, row)) for row in zip(*levels, strict=True))
     return np.array(["\t".join(row) if all(row) else "" for row in rows], dtype=np.str_)
 
@@ -65,7 +64,7 @@ def _spelling(text: str) -> str:
     if not text.isascii():
         text = "".join(c for c in text if unicodedata.category(c) != "Cf")
         text = unicodedata.normalize("NFC", text)
-        if any("\ud800" <= c <= "\udfff" for c in text):  # half a character: no UTF-8
+        if any("\ud800" <= c <= "\udfff" for c in text):  # half a character: not valid UTF-8
             raise InputError(_REFUSAL)
     text = text.strip()
     number = _WHOLE.fullmatch(text) if "." in text else None
@@ -77,7 +76,7 @@ def _decoded(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         pass
-    # Raised here, so that no trace of the bytes comes along.
+    # Raised outside the handler, so that the traceback does not show the bytes.
     raise InputError(_REFUSAL)
 
 

@@ -19,8 +19,8 @@ __all__ = ["Matched", "match", "too_few"]
 class Matched:
     """Row i of the joined table is row `rows[k][i]` of store k.
 
-    Who is in both stores is what an attacker on membership asks. How many are is the n of a release,
-    which is public once that is paid for, and is in no message before.
+    Who is in both stores is what a membership attack tries to find out. How many people are in both is
+    the n of a release: it is public once the release is paid for, and is in no message before.
     """
 
     rows: tuple[Rows, ...]  # one for each store
@@ -31,20 +31,20 @@ class Matched:
         return len(self.rows[0])
 
     def __repr__(self) -> str:
-        """Say nothing of the rows."""
+        """Show no rows."""
         return "<Matched (private)>"
 
 
 def match(ids: Sequence[Ids], *, labels: Sequence[str], order: int = 0) -> Matched:
     """Find the people who are in every store, each at one row.
 
-    `ids[k]` are the labels of all rows of store k, compared letter by letter. The order is that of
-    the rows of store `order`, which is then read front to back: give the one where other orders are
-    dear (text, or the widest). Where a store's rows turn out to be all of them as stored, or a stretch,
-    they are returned as a range.
+    `ids[k]` are the labels of all rows of store k, compared character by character. The result follows
+    the order of store `order`, which is then read front to back: choose the store for which any other
+    order is expensive (text, or the widest). Where the rows of a store are consecutive, they are
+    returned as a range.
 
-    Errors give no id and no count. Cost: a hash table of each store's ids; one to two
-    seconds for a million people.
+    Errors show no id and no count. Cost: a hash table of each store's ids; one to two seconds for a
+    million people.
     """
     import pyarrow
     from pyarrow import compute
@@ -59,7 +59,7 @@ def match(ids: Sequence[Ids], *, labels: Sequence[str], order: int = 0) -> Match
         if array is base:
             places.append(np.arange(len(base)))
             continue
-        # Where everybody of `base` is in `array`; null for nobody.
+        # The row in `array` of each person in `base`; null where there is none.
         found = compute.index_in(base, value_set=array)
         kept &= np.asarray(found.is_valid())
         places.append(np.asarray(found.fill_null(-1), dtype=np.intp))
@@ -69,10 +69,10 @@ def match(ids: Sequence[Ids], *, labels: Sequence[str], order: int = 0) -> Match
 
 
 def too_few() -> InputError:
-    """Return the one refusal of people who were matched, whatever is wrong with how many they are.
+    """Return the one error for all cases in which the number of matched people is wrong.
 
-    Nobody kept, nobody in all files, fewer than a plan needs, others than those of an earlier release:
-    told apart, these would answer, for nothing, who is in a file.
+    Nobody kept, nobody in all files, fewer than a plan needs, not those of an earlier release: different
+    messages for these would reveal, without any charge, who is in a file.
     """
     return InputError(
         "too few people are in all of these files and lists for this release (an extension needs as "
@@ -83,14 +83,14 @@ def too_few() -> InputError:
 
 
 def _refuse_unusable(array: Any, label: str) -> None:
-    """Refuse ids that are empty or repeated; one message, which tells nothing of how many or which."""
+    """Refuse empty and repeated ids; one message for both, which does not say which or how many."""
     from pyarrow import compute
 
     empty = compute.any(compute.equal(compute.utf8_trim_whitespace(array), "")).as_py()
     if empty or compute.count_distinct(array).as_py() != len(array):
         raise InputError(
-            f"files are joined by ids that are there and differ, and those of {label} break one of the "
-            "two",
+            f"to join files, every row needs an id and no id may repeat; those of {label} break one of "
+            "these rules",
             remedy=Message.of(
                 "Keep one row of each person; if a person owns several, put features and outcomes into "
                 "one table and declare how many (",
@@ -101,7 +101,7 @@ def _refuse_unusable(array: Any, label: str) -> None:
 
 
 def _compact(rows: NDArray[np.intp]) -> Rows:
-    """Return a stretch of rows as a range, which takes no memory."""
+    """Return consecutive rows as a range, which takes no memory."""
     first, last = int(rows[0]), int(rows[-1]) + 1
     if last - first == len(rows) and bool((np.diff(rows) == 1).all()):
         return range(first, last)

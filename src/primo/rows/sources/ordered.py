@@ -1,4 +1,4 @@
-"""Rows in the asked order from a store that is read in chunks, front to back."""
+"""Rows in any requested order, from a store that is read in chunks, front to back."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_ordered(
     the chunks given, in increasing order, in one or more pieces each.
 
     Cost: where `order` increases, one pass over the chunks it touches and memory of a piece and a
-    block. Else the rows take a detour through `Scratch`: once written, once read.
+    block. Otherwise the rows are written to `Scratch` once and read from there once.
     """
     rows = min(rows, max(len(order), 1))
     if isinstance(order, range) and len(order) < 2:
@@ -43,14 +43,14 @@ def read_ordered(
         yield from in_blocks(_sift(pieces(_touched(starts, order)), order), rows)
         return
     stored = np.sort(np.asarray(order, dtype=np.intp))
-    put_down = Scratch((len(stored), width), dtype, scratch)
+    spill = Scratch((len(stored), width), dtype, scratch)
     place = 0
     for part in _sift(pieces(_touched(starts, stored)), stored):
-        put_down.write(place, part)
+        spill.write(place, part)
         place += len(part)
     for start in range(0, len(order), rows):
         wanted = np.asarray(order[start : start + rows], dtype=np.intp)
-        yield put_down.read(np.searchsorted(stored, wanted))
+        yield spill.read(np.searchsorted(stored, wanted))
 
 
 def is_increasing(order: Rows) -> bool:
@@ -61,7 +61,10 @@ def is_increasing(order: Rows) -> bool:
 
 
 def in_blocks(parts: Iterator[NDArray[Any]], rows: int) -> Iterator[NDArray[Any]]:
-    """Cut and join arrays into blocks of exactly `rows` (the last: fewer); whole cuts are views."""
+    """Cut and join arrays into blocks of exactly `rows` (the last: fewer).
+
+    A block that lies inside one array is a view.
+    """
     block: NDArray[Any] = np.empty((0, 0))
     filled = 0
     for part in parts:
@@ -84,7 +87,7 @@ def in_blocks(parts: Iterator[NDArray[Any]], rows: int) -> Iterator[NDArray[Any]
 
 
 def _sift(pieces: Iterator[Piece], order: Rows) -> Iterator[NDArray[Any]]:
-    """Keep, of each piece, the rows that an increasing `order` asks for."""
+    """Yield the rows of each piece that are in an increasing `order`."""
     for first, piece in pieces:
         wanted = order[_below(order, first) : _below(order, first + len(piece))]
         if isinstance(wanted, range):

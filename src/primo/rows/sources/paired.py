@@ -1,4 +1,4 @@
-"""Sources made of columns: one store cut in two, or two stores side by side, row by row."""
+"""Sources made of columns: one store split into features and outcomes, or two stores row by row."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from primo.rows.sources.row_owners import id_names_of, rows_per_person_of
 from primo.rows.sources.table_columns import TableColumns
 
 __all__ = [
-    "Beside",
     "PairedSource",
     "SplitSource",
+    "StackedColumns",
     "Unmatched",
     "labels_of",
     "one_block",
@@ -32,7 +32,7 @@ class SplitSource:
 
     columns: Columns
     d: int
-    rows: Rows  # stored rows, in the order they are walked
+    rows: Rows  # stored rows, in the order in which they are read
 
     @property
     def n(self) -> int:
@@ -77,13 +77,13 @@ class SplitSource:
             yield Block(features=block[:, : self.d], outcomes=block[:, self.d :])
 
     def part(self, start: int, stop: int) -> Self:
-        """Return the rows `start` to `stop` as a source of their own."""
+        """Return the rows `start` to `stop` as a separate source."""
         return replace(self, rows=self.rows[start:stop])
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class _TwoStores:
-    """What is known of features in one store and outcomes in another before a row is read."""
+    """Features in one store and outcomes in another, before a row is read."""
 
     features: Columns
     outcomes: Columns
@@ -156,7 +156,7 @@ class PairedSource(_TwoStores):
             yield Block(features=features, outcomes=outcomes)
 
     def part(self, start: int, stop: int) -> Self:
-        """Return the rows `start` to `stop` as a source of their own."""
+        """Return the rows `start` to `stop` as a separate source."""
         return replace(
             self,
             feature_rows=self.feature_rows[start:stop],
@@ -166,29 +166,29 @@ class PairedSource(_TwoStores):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Unmatched(_TwoStores):
-    """Two stores of which nobody has looked who is in both: enough for a plan, and no more.
+    """Two stores whose ids were not compared yet: enough for a plan, but no row can be read.
 
-    A plan that is only looked at (`primo fit --dry-run`) must not tell how many ids two files share:
-    who asks with files of their own would learn from it, for nothing, who is in the others.
+    A plan that is only shown (`primo fit --dry-run`) must not tell how many ids two files share: a user
+    who brings their own file would learn from it, without any charge, who is in the other one.
     """
 
     n: int  # rows at most
-    join: Callable[[], PairedSource]  # finds out who is in both; the first look at an id
+    join: Callable[[], PairedSource]  # finds out who is in both; reads the ids for the first time
 
     def __repr__(self) -> str:
         """Show the schema only."""
         return _schema(self)
 
     def ids(self) -> Ids | None:
-        """Refuse."""
+        """Raise an error: the rows were not matched."""
         raise InputError(_NOT_MATCHED)
 
     def blocks(self, rows: int) -> Iterator[Block]:
-        """Refuse."""
+        """Raise an error: the rows were not matched."""
         raise InputError(_NOT_MATCHED)
 
     def part(self, start: int, stop: int) -> Self:
-        """Refuse."""
+        """Raise an error: the rows were not matched."""
         raise InputError(_NOT_MATCHED)
 
 
@@ -196,14 +196,14 @@ _NOT_MATCHED = "the rows of these files were opened for a plan only; open them a
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class Beside:
-    """Columns of several stores as one: row i is `rows[k][i]` of store k."""
+class StackedColumns:
+    """The columns of several stores side by side: row i is row `rows[k][i]` of each store k."""
 
     parts: tuple[Columns, ...]
     rows: tuple[Rows, ...]
 
     def __post_init__(self) -> None:
-        """Check that a name means one column and that the rows belong together."""
+        """Check that column names do not repeat and that all stores give equally many rows."""
         twice = next((n for n, count in Counter(self.names).items() if count > 1), None)
         if twice is not None:
             raise InputError(f"column {twice!r} is in two of the files; choose it in one of them")
@@ -222,7 +222,7 @@ class Beside:
 
     def __repr__(self) -> str:
         """Show the schema only."""
-        return f"<Beside n={self.n} columns={len(self.names)} (private)>"
+        return f"<StackedColumns n={self.n} columns={len(self.names)} (private)>"
 
     @property
     def rows_per_person(self) -> int:
@@ -250,7 +250,7 @@ class Beside:
         return None
 
     def labels(self) -> Ids | None:
-        """Return what tells the rows apart in that store, which may be more than `ids`."""
+        """Return the labels that distinguish the rows in that store; they may be longer than `ids`."""
         for part, rows in zip(self.parts, self.rows, strict=True):
             found = labels_of(part)
             if found is not None:
@@ -271,9 +271,9 @@ class Beside:
 def one_block(
     source: Source, block: Literal["features", "outcomes"], rows: int
 ) -> Iterator[NDArray[Any]]:
-    """Yield one block of all rows; the columns of the other one are not opened.
+    """Yield the features or the outcomes of all rows; the columns of the other block are not read.
 
-    Except those of a source that somebody else wrote, which gives both or none.
+    Except from a source that is not primo's own, which can only be read as a whole.
     """
     if isinstance(source, SplitSource) and isinstance(source.columns, TableColumns):
         names = source.feature_names if block == "features" else source.outcome_names
@@ -317,7 +317,7 @@ def _compose(stored: Rows, order: Rows) -> Rows:
 
 
 def _as_index(rows: Rows) -> Any:
-    """Return a range as a slice; one that runs down to row 0 has no number to stop at."""
+    """Return a range as a slice; for a range that runs down to row 0 the slice ends with None."""
     if not isinstance(rows, range):
         return rows
     return slice(rows.start, rows.stop if rows.stop >= 0 else None, rows.step)

@@ -1,4 +1,4 @@
-"""Whose the rows are: what names a person, and how many rows one person owns."""
+"""Who owns the rows: which columns hold the ids, and how many rows one person owns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Names = tuple[str, ...]
 
 
 def rows_per_person_of(rows: Source | Columns) -> int:
-    """Return how many rows one person owns, as a store says it: two for haplotypes, else one."""
+    """Return how many rows one person owns, as the store states it: two for haplotypes, else one."""
     return int(getattr(rows, "rows_per_person", 1))
 
 
@@ -26,9 +26,9 @@ def id_names_of(columns: Any) -> Names | None:
 
 
 def named_by(source: Source) -> Names | None:
-    """Return the same of a source; "" stands for labels without a name.
+    """Return the same for a source; "" stands for labels without a name.
 
-    Reads no id, unless the source is somebody else's and does not say.
+    Reads the ids only of a source without the attribute `id_names`, which is not primo's own.
     """
     if hasattr(source, "id_names"):
         return id_names_of(source)
@@ -36,9 +36,9 @@ def named_by(source: Source) -> Names | None:
 
 
 def check_rows_per_person(source: Source, most: int) -> None:
-    """Refuse rows of which, as their ids show, one person owns more than `most`.
+    """Refuse rows of which one person, by the ids, owns more than `most`.
 
-    Guarantee: where this returns and there are ids, `most` rows hold all that one person can change.
+    Guarantee: if this returns and there are ids, one person can change at most `most` rows.
     Cost: a pass over the ids.
     """
     ids = source.ids()
@@ -47,22 +47,22 @@ def check_rows_per_person(source: Source, most: int) -> None:
 
 
 def check_ids(ids: Ids, most: int) -> None:
-    """Refuse ids that are empty, or the same for more than `most` rows; say neither whose nor how many.
+    """Refuse empty ids, and ids that more than `most` rows have; do not say which or how many.
 
-    One message for both: an id column may be a private one that was named by mistake, or to find out
+    One message for both: a private column may have been given as id column, by mistake or to find out
     something about it.
     """
     rows = Counter(map(canonical_id, ids.tolist()))
     if "" in rows or max(rows.values(), default=0) > most:
         owned = "one row" if most == 1 else f"{most} rows"
         raise InputError(
-            f"every row needs an id, and a person may own at most {owned}; these rows break one of the "
-            "two",
+            f"every row needs an id, and a person may own at most {owned}; these rows break one of "
+            "these rules",
             argument="rows_per_person",
             remedy=Message.of(
                 "Keep one row of each person, or declare how many rows a person may own (",
                 Argument("rows_per_person", ...),
-                "): the cost of a person grows as many times. If an individual id is used in several "
-                "families, give everybody an id of their own",
+                "): that multiplies the cost of a person by this number. If an individual id is used "
+                "in several families, give every person a different id",
             ),
         )

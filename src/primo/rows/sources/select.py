@@ -1,4 +1,4 @@
-"""Which columns: by name, by shell pattern, by a file that lists them."""
+"""Choose columns by name, by shell pattern, or by a file that lists them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def choose(
 ) -> tuple[str, ...]:
     """Return the columns that `wanted` asks for, each once.
 
-    `wanted` holds names and shell patterns ('snp_*', 'q_[0-9]*'); what is a column's name counts as a
-    name. The order is the one asked for; a pattern gives its columns in the order of `available`.
-    `what` and `where` speak in messages: "features", "cohort.csv".
+    `wanted` holds names and shell patterns ('snp_*', 'q_[0-9]*'); an item that is the name of a column
+    is not used as a pattern. The order is that of `wanted`; a pattern gives its columns in the order of
+    `available`. `what` and `where` appear in messages: "features", "cohort.csv".
     """
     wanted = [wanted] if isinstance(wanted, str) else list(wanted)
     if not wanted:
@@ -77,7 +77,7 @@ def read_list(path: str | Path) -> tuple[str, ...]:
     lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
     names = tuple(line for line in lines if line)
     if not names:
-        raise InputError(f"the list {path} names nothing; write one name per line")
+        raise InputError(f"the list {path} is empty; write one name per line")
     return names
 
 

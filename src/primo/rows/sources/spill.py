@@ -1,8 +1,8 @@
-"""Rows put down in one order and picked up in another, on disk where they are many.
+"""Rows written in one order and read in another; on disk if they are many.
 
-The file is inside the trust boundary: it holds private cells. It has no name from the start (other
-programs cannot open it), only the owner may read it, and it vanishes with the process, also when that
-is killed. Its folder is the system's temporary one (`TMPDIR`) or the one given; choose a local disk
+The file is inside the trust boundary: it holds private cells. It never has a name (other programs
+cannot open it), only the owner may read it, and it disappears with the process, even if that is killed.
+Its folder is the system's temporary one (`TMPDIR`) or the one given; choose a local disk
 that is encrypted where the data's own disk is.
 """
 
@@ -23,7 +23,7 @@ from primo.errors import Advice, InputError
 
 __all__ = ["Scratch"]
 
-#: Up to this many bytes stay in memory; beyond, this many may be mapped at a time.
+#: A table of up to this many bytes stays in memory; of a larger one, this many are mapped at a time.
 MEMORY = 2**25
 
 
@@ -36,7 +36,7 @@ class Scratch:
     def __init__(
         self, shape: tuple[int, int], dtype: DTypeLike, folder: str | Path | None = None
     ) -> None:
-        """Make room for the whole table, so that a full disk shows now and not half-way."""
+        """Make room for the whole table, so that a full disk is noticed now and not half-way."""
         size = shape[0] * shape[1] * np.dtype(dtype).itemsize
         self._map: mmap.mmap | None = None
         self._touched = 0
@@ -48,7 +48,7 @@ class Scratch:
         try:
             with tempfile.TemporaryFile(dir=folder) as file:
                 if shutil.disk_usage(folder or tempfile.gettempdir()).free < size:
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # and leave others room
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 _allocate(file.fileno(), size)
                 self._map = mmap.mmap(file.fileno(), size)
         except OSError as error:
@@ -67,18 +67,18 @@ class Scratch:
         return f"<Scratch {self._table.shape} (private)>"
 
     def write(self, start: int, rows: NDArray[Any]) -> None:
-        """Put rows down from place `start` on."""
+        """Write rows, the first one at place `start`."""
         self._table[start : start + len(rows)] = rows
-        self._forget(rows.nbytes)
+        self._release_pages(rows.nbytes)
 
     def read(self, places: NDArray[np.intp]) -> NDArray[Any]:
         """Return a copy of the rows at these places, in this order."""
         rows: NDArray[Any] = self._table[places]
-        self._forget(len(places) * max(rows.nbytes // max(len(rows), 1), mmap.PAGESIZE))
+        self._release_pages(len(places) * max(rows.nbytes // max(len(rows), 1), mmap.PAGESIZE))
         return rows
 
-    def _forget(self, touched: int) -> None:
-        """Let go of mapped pages now and then: they stay in the file, not in this process."""
+    def _release_pages(self, touched: int) -> None:
+        """Release mapped pages from time to time: they stay in the file, not in this process."""
         self._touched += touched
         if self._map is not None and self._touched > MEMORY and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)

@@ -27,7 +27,7 @@ class Store(Protocol):
 
     @property
     def header(self) -> tuple[str, ...]:
-        """Names of all columns, each once (the empty name for columns without)."""
+        """Names of all columns, without repeats (empty for columns without a name)."""
         ...
 
     @property
@@ -36,7 +36,7 @@ class Store(Protocol):
         ...
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuse columns that by their declared type hold no numbers."""
+        """Refuse columns whose declared type is not numeric."""
         ...
 
     def numbers(self, names: Sequence[str], order: Rows, rows: int) -> Iterator[NDArray[Any]]:
@@ -59,7 +59,7 @@ class TableColumns:
     store: Store
     names: tuple[str, ...]
     id_columns: tuple[str, ...]
-    missing_numbers: tuple[float, ...]  # numbers that mean: missing, such as PLINK's -9
+    missing_numbers: tuple[float, ...]  # numbers that mean a missing value, such as PLINK's -9
 
     @property
     def n(self) -> int:
@@ -73,7 +73,7 @@ class TableColumns:
 
     @property
     def id_names(self) -> tuple[str, ...] | None:
-        """Names of the columns, or of the index of a frame, that hold the ids; None without."""
+        """Names of the columns, or of the index of a frame, that hold the ids; None without ids."""
         index: tuple[str, ...] | None = getattr(self.store, "index_names", None)
         return self.id_columns or index
 
@@ -109,7 +109,7 @@ def table_columns(
     id_column: str | Sequence[str] | None,
     missing: Sequence[str],
 ) -> TableColumns:
-    """Choose columns and ids of a store; all columns but the ids where none are named."""
+    """Choose columns and ids of a store; all columns but the ids if `columns` is None."""
     ids: tuple[str, ...] = ()
     if id_column is not None:
         wanted = [id_column] if isinstance(id_column, str) else list(id_column)

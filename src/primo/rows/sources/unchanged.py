@@ -1,8 +1,8 @@
-"""Files that must stay as they were when they were opened.
+"""Check that files do not change between opening and reading.
 
-Rows are found by their place. A file that is sorted anew or written again while parts of it are read,
-by this process or by workers, could give one person's row twice and another's not at all: somebody
-would count twice in the sums, which the noise does not cover.
+Rows are found by their position. If a file is sorted or rewritten while parts of it are read, by this
+process or by workers, one person's row could be read twice and another's not at all: a person would
+count twice in the sums, which the noise does not cover.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ T = TypeVar("T")
 class Unchanged:
     """Size and time of last change of some files when they were opened, and on which machine.
 
-    A worker on another machine may read a copy of its own, which has another time. There the time is
-    compared only if it is the same file by its number, as on a shared file system. A change within
+    A worker on another machine may read its own copy, which has another time. There the time is
+    compared only if the file has the same inode number, as on a shared file system. A change within
     the resolution of the file system's clock, a few milliseconds, that leaves the size as it was is
     not seen.
     """
@@ -51,14 +51,14 @@ class Unchanged:
                 )
 
     def during(self, walk: Iterator[T]) -> Iterator[T]:
-        """Walk on, and check before the first step and after the last."""
+        """Yield the same items; check the files before the first and after the last."""
         self.check()
         yield from walk
         self.check()
 
 
 def remember(*paths: Path) -> Unchanged:
-    """Note what these files are now; call it before they are read for the first time."""
+    """Record size, time and inode of these files; call it before they are read for the first time."""
     stats = [(path, _stat(path)) for path in paths]
     return Unchanged(
         files=tuple((path, now.st_size, now.st_mtime_ns, now.st_ino) for path, now in stats),

@@ -1,4 +1,4 @@
-"""The exact discrete Gaussian, from cryptographic bits; the only package that samples.
+"""The exact discrete Gaussian, from cryptographic bits; the only package that draws noise.
 
 The law, and the proof that the draws have it exactly, are at the top of `primo.wall.noise.sampler`; the
 bits and what a seed means are in `primo.wall.noise.bits`.
@@ -33,7 +33,7 @@ MAX_VARIANCE_BITS = 116  # keeps 32σ inside int64
 
 
 def check_backend(backend: str, *, seeded: bool) -> None:
-    """Refuse a backend that cannot draw, before anything is read or spent."""
+    """Refuse a backend that cannot be used, before anything is read or charged."""
     if backend not in BACKENDS:
         raise InputError(f"unknown noise backend {backend!r}; choose one of {', '.join(BACKENDS)}")
     if backend == "opendp":
@@ -50,7 +50,7 @@ def discrete_gaussian(
 ) -> NDArray[np.int64]:
     """Draw `size` independent values of the discrete Gaussian.
 
-    The draws are those that `add_noise` would add to zeros; scale, guarantee and cost are there.
+    The draws are those that `add_noise` would add to zeros; see there for scale, guarantee and cost.
     """
     if (size := integer("size", size)) < 0:
         raise InputError(f"size must not be negative; got {size}")
@@ -76,8 +76,8 @@ def add_noise(
         C-contiguous int64 array of any shape. After an interrupted call some entries have noise
         and some have not: throw the array away.
     variance_bits
-        The scale: σ² = 2**variance_bits, 0 to 116; odd ones serve off-diagonal entries, which take
-        half the variance of the diagonal.
+        The scale: σ² = 2**variance_bits, 0 to 116. Off-diagonal entries have half the variance of the
+        diagonal, so odd values occur.
     bits
         The key of this release.
     label
@@ -85,14 +85,14 @@ def add_noise(
     backend
         "primo", or "opendp" for OpenDP's sampler: hundreds of times slower, never seeded.
     threads
-        Threads. The result is the same for any number. OpenDP's sampler uses one.
+        Number of threads; the result does not depend on it. OpenDP's sampler uses one.
 
     Notes
     -----
     Guarantee: the noise has exactly the law stated in `primo.wall.noise.sampler` if the bits are
     uniform. Sums wrap modulo 2⁶⁴. That is post-processing of the exact sum, so it can spoil numbers
-    but not privacy, whereas a test for overflow would tell about the data. The plan leaves room:
-    |value| + 32σ < 2⁶³ (noise beyond 32σ has probability 2⁻⁷³⁸).
+    but not privacy, whereas a test for overflow would leak something about the data. The plan leaves
+    room: |value| + 32σ < 2⁶³ (noise beyond 32σ has probability 2⁻⁷³⁸).
     Cost: O(size), and a few MB for each worker.
     """
     variance_bits = integer("variance_bits", variance_bits)

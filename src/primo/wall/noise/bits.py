@@ -54,11 +54,14 @@ class RandomBits:
 
     __slots__ = ("_commit", "_key", "_kind", "_lock", "_pid", "_secret", "_used")
 
+    #: The last stage of a release: its moments. Stages before it have other names.
+    RELEASE = "release"
+
     def __init__(self, key: bytes, *, kind: str) -> None:
         self._key = key
         self._kind = kind  # "fresh", "reproducible", "sealed" or "bound"
-        self._secret: bytes | None = None  # of sealed bits, until they are bound
-        self._commit: Callable[[bytes], None] | None = None
+        self._secret: bytes | None = None  # of sealed bits, until their last stage is bound
+        self._commit: Callable[[str, bytes], None] | None = None
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._used: set[str] = set()
@@ -70,18 +73,19 @@ class RandomBits:
 
     @classmethod
     def seeded(cls, random_state: int) -> Self:
-        """Derive the key from a seed: for tests and experiments, whoever knows it sees through."""
+        """Derive the key from a seed (tests, experiments): anyone who knows it can remove the noise."""
         seed = integer("random_state", random_state)
         key = hashlib.sha256(b"primo.noise/seed/1:%d" % seed).digest()
         return cls(key, kind="reproducible")
 
     @classmethod
-    def sealed(cls, secret: bytes, *, commit: Callable[[bytes], None] | None = None) -> Self:
+    def sealed(cls, secret: bytes, *, commit: Callable[[str, bytes], None] | None = None) -> Self:
         """Derive the key from a secret of 32 random bytes and from what will be released.
 
-        No noise can be drawn before `bound`, which calls `commit` with the digest first: it may note it
-        on disk, and refuse another one than it noted before, by raising an error. The secret is to be
-        destroyed once the release is published: with it, the release protects nobody.
+        No noise can be drawn before `bound`, which calls `commit` with the stage and the digest first.
+        It may note them on disk, and refuse another digest than it noted before, by raising an error.
+        The secret is to be destroyed once the release is published: with it, the release protects
+        nobody.
         """
         if len(secret) != _KEY_BYTES:
             raise InputError(f"the secret of a release has {_KEY_BYTES} bytes, not {len(secret)}")
@@ -91,20 +95,26 @@ class RandomBits:
         bits._commit = commit
         return bits
 
-    def bound(self, digest: bytes) -> RandomBits:
+    def bound(self, digest: bytes, *, stage: str = RELEASE) -> RandomBits:
         """Return the bits for the noise of what `digest` stands for (`sealing.moments_digest`).
 
-        Can be done once. Bits that are not sealed are returned as they are.
+        A release that draws noise in several stages binds each stage by its name, once, and
+        "release" last. Bits that are not sealed are returned as they are: their labels keep the
+        stages apart.
         """
         if self._kind in ("fresh", "reproducible"):
             return self
         with self._lock:
-            secret, self._secret = self._secret, None
-        if secret is None:
-            raise PrivacyError("these random bits were bound to a release already")
+            secret = self._secret
+            if secret is None or stage in self._used:
+                raise PrivacyError("these random bits were bound to a release already")
+            self._used.add(stage)
+            if stage == self.RELEASE:
+                self._secret = None
         if self._commit is not None:
-            self._commit(digest)
-        return RandomBits(_derived(secret, b"noise:" + digest), kind="bound")
+            self._commit(stage, digest)
+        purpose = b"noise:" if stage == self.RELEASE else b"noise of %b:" % stage.encode()
+        return RandomBits(_derived(secret, purpose + digest), kind="bound")
 
     @property
     def reproducible(self) -> bool:

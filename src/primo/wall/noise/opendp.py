@@ -27,7 +27,7 @@ def check_opendp(*, seeded: bool) -> None:
 def add_opendp(
     flat: NDArray[np.int64], *, variance_bits: int, bits: RandomBits, label: str
 ) -> None:
-    """Add noise that OpenDP draws with its own generator; `bits` only guards the label."""
+    """Add noise that OpenDP draws with its own generator; `bits` only checks that the label is new."""
     check_opendp(seeded=bits.reproducible)
     if bits.repeatable:
         raise InputError(

@@ -1,4 +1,4 @@
-"""The exact discrete Gaussian: integer tables, and decisions that no rounding error can turn.
+"""The exact discrete Gaussian: integer tables, and decisions that no rounding error can change.
 
 Guarantee: given uniform bits, the draws are independent and each is v with probability exactly
 proportional to ρ(v) = exp(−v²/2σ²) over *all* integers, σ² = 2**variance_bits (Canonne, Kamath and
@@ -19,12 +19,12 @@ entry with probability weight/2⁶⁴, a sign, and a magnitude:
 
 So v leaves its bucket with probability (R_i + c·ρ(v) − R_i)/(2w·2⁶⁴), or the tail with probability
 (2H·2**b/2⁶⁴)·2^−(j+1)·(1/2τ)·2^j·c·ρ(v)/H. Both are c·ρ(v)/(2w·2⁶⁴), the same multiple of ρ(v).
-Every place of the output repeats proposals of its own until one is accepted: independence.
+Every place of the output repeats its own proposals until one is accepted, so places are independent.
 
 Entries are picked by an alias table in integers. U is an infinite string of bits, drawn as far as
 the comparison needs: 64 decide it in float64 unless the two sides are closer than the proven error
 (probability 2⁻⁴⁴ a draw), and then rational bounds on exp and further bits decide it. Hence a
-seeded draw is the same on every machine. Time depends on the noise alone, never on the data.
+seeded draw is the same on every machine. Time depends on the noise only, never on the data.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random bits from what a user gives as a seed: fresh ones without, known ones with a warning."""
+"""Random bits from a user's `random_state`: fresh without a seed; with one, known, with a warning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["random_bits"]
 
 
 def random_bits(random_state: Any) -> RandomBits:
-    """Return fresh bits, or known ones, with a warning, where a seed is given."""
+    """Return fresh bits; if a seed is given, known bits, with a warning."""
     if random_state is None:
         return RandomBits.fresh()
     if isinstance(random_state, np.random.RandomState):

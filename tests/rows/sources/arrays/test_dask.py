@@ -1,4 +1,4 @@
-"""Dask arrays: computed a chunk at a time, once, and without a word about their cells."""
+"""Dask arrays: computed once, a chunk at a time; messages show no cells."""
 
 import traceback
 

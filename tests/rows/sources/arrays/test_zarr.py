@@ -27,9 +27,9 @@ def stored(path, values, chunks=(10, 3), **options):
 def test_chunks_are_opened_once_in_stored_order(tmp_path, monkeypatch, zarr_format, columns_first):
     values = np.random.default_rng(0).normal(size=(95, 7))
     monkeypatch.setattr(chunked, "STRETCH_BYTES", 25 * 7 * 8)  # two chunks of rows at a time
-    turned = values.T if columns_first else values
+    array = values.T if columns_first else values
     chunks = (3, 10) if columns_first else (10, 3)
-    path = stored(tmp_path / "t.zarr", turned, chunks, zarr_format=zarr_format)
+    path = stored(tmp_path / "t.zarr", array, chunks, zarr_format=zarr_format)
     asked = []
     select = zarr.Array.__getitem__
     monkeypatch.setattr(

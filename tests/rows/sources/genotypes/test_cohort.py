@@ -147,7 +147,7 @@ def test_keep_and_remove(folder):
     with pytest.raises(InputError, match="too few people"):
         cohort(keep="keep.txt")
     (folder / "keep.txt").write_text("\n")
-    with pytest.raises(InputError, match=r"keep.txt names nobody"):
+    with pytest.raises(InputError, match=r"keep.txt lists no people"):
         cohort(keep="keep.txt")
 
 
@@ -170,7 +170,7 @@ def test_extract_and_exclude(folder):
     with pytest.raises(InputError, match=r"leave none of the 5 variants.*'rs0'"):
         cohort(extract="in.txt")
     (folder / "in.txt").write_text("# nothing\n")
-    with pytest.raises(InputError, match="names nothing"):
+    with pytest.raises(InputError, match="is empty"):
         cohort(extract="in.txt")
 
 
@@ -246,7 +246,7 @@ def test_frequencies_of_the_cohort_are_refused(folder):
 
 
 def test_the_cohort_in_disguise_is_refused(folder):
-    """A copy, a link, another format, a part: whatever shares an id with the cohort is no panel."""
+    """A copy, a link, another format, a part: a file that shares an id with the cohort is refused."""
 
     def refused(frequencies, match="ids in it are also in the private genotype file"):
         with pytest.raises(PrivacyError, match=match) as caught:
@@ -325,10 +325,10 @@ def test_broken_phenotype_files(folder):
         ("someone0 someone0 1\n", "no column IID"),
         ("someone0,x,1\n", "no column IID"),
         ("", "is empty"),
-        ("FID IID\nf0 someone0\n", "ids and nothing else"),
+        ("FID IID\nf0 someone0\n", "id columns but no others"),
         ("FID IID y\nf0 someone0 1\nf0 someone0 2\n", "more than once"),
-        ("FID,IID,y\nf0,someone0,1\n", "as it is cut"),
-        ("FID;IID;y\nf0;someone0;1\n", "as it is cut"),
+        ("FID,IID,y\nf0,someone0,1\n", "when its lines are split"),
+        ("FID;IID;y\nf0;someone0;1\n", "when its lines are split"),
         ("fid iid y\nf0 someone0 1\n", "in capitals"),
         ('"FID" "IID" "y"\n"1" "f0" "someone0" 1\n', "row.names"),  # R's default
     ):

@@ -120,7 +120,7 @@ def test_dosages(tmp_path):
         ("cohort.psam", lambda old: b"\n".join(old.splitlines()[:5]), "people of its .psam"),
         ("cohort.pvar", lambda old: b"\n".join(old.splitlines()[:5]), "variants of its .pvar"),
         ("cohort.pvar", lambda old: b"", "cannot read|no variants"),
-        ("cohort.psam", lambda old: b"#IID\n", "names nobody"),
+        ("cohort.psam", lambda old: b"#IID\n", "lists no people"),
         ("cohort.psam", lambda old: old.replace(b"#IID", b"#NAME"), "without the column IID"),
     ],
 )

@@ -170,7 +170,7 @@ def broken(tmp_path, name, content):
         ("cohort.bim", lambda old: old.replace(b"\t20\t", b"\tten\t"), "line 2 of .* position"),
         ("cohort.bim", lambda old: old.replace(b"\tC", b""), "six columns"),
         ("cohort.bim", lambda old: old.replace(b"rs1", b"rs0").replace(b"20", b"10"), "rm-dup"),
-        ("cohort.fam", lambda old: b"", "names nobody"),
+        ("cohort.fam", lambda old: b"", "lists no people"),
         ("cohort.fam", lambda old: b"\xff" + old, "not text"),
         ("cohort.fam", lambda old: b"someone0000\n" + old, "fewer than 2 columns"),
     ],
@@ -230,9 +230,9 @@ def test_two_bits_say_how_many_copies(width, first, count, data):
     length = -(-(first + count) // 4)
     codes = st.sampled_from([0x00, 0xFF, 0xAA, 0x01, 0x40, 0x55, 0x1B])
     raw = data.draw(st.lists(codes, min_size=length * width, max_size=length * width))
-    turned = np.array(raw, dtype=np.uint8).reshape(length, width)
-    bits = np.stack([turned >> shift & 3 for shift in (0, 2, 4, 6)], axis=1).reshape(-1, width)
+    transposed = np.array(raw, dtype=np.uint8).reshape(length, width)
+    bits = np.stack([transposed >> shift & 3 for shift in (0, 2, 4, 6)], axis=1).reshape(-1, width)
     expected = np.array([2, np.nan, 1, 0])[bits[first : first + count]]
-    found = packed._unpack(turned, first, first + count)
+    found = packed._unpack(transposed, first, first + count)
     np.testing.assert_array_equal(found, expected)
     assert found.dtype == (np.float32 if np.isnan(expected).any() else np.int8)

@@ -121,7 +121,7 @@ def test_nothing_there(tmp_path):
 
 
 def test_variants_that_are_there_twice(tmp_path):
-    with pytest.raises(InputError, match="1:10:A:G is there more than once"):
+    with pytest.raises(InputError, match="1:10:A:G appears more than once"):
         open_vcf(write(tmp_path, RECORD, RECORD))
 
 

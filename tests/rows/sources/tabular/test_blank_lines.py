@@ -1,4 +1,4 @@
-"""Blank lines: a missing cell where a table has one column, and nobody's row where it has several."""
+"""Blank lines: a missing cell if a table has one column, and skipped if it has several."""
 
 import gzip
 

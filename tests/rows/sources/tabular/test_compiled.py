@@ -1,4 +1,4 @@
-"""The compiled loops: the same bits and the same refusals as Arrow and NumPy, or they stand aside."""
+"""The compiled loops: the same bits and errors as Arrow and NumPy, or they leave the work to them."""
 
 from fractions import Fraction
 
@@ -82,7 +82,7 @@ def test_columns_become_the_rows_that_arrow_makes(batch, dtype, missing, data):
         same_bits(out, expected[start:stop])
 
 
-def test_wide_batches_are_turned_in_tiles():
+def test_wide_batches_are_transposed_in_tiles():
     values = np.random.default_rng(0).normal(size=(100, 150))
     values[3, 140] = -9
     batch = pa.RecordBatch.from_arrays(
@@ -171,7 +171,7 @@ def test_text_becomes_what_arrow_makes_of_it(tmp_path, monkeypatch, rows, cut, e
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_plain_text_never_meets_a_parser(tmp_path, monkeypatch, end):
+def test_plain_text_is_not_parsed_by_arrow(tmp_path, monkeypatch, end):
     """Else nothing would be gained, and no test would notice."""
     values = np.round(np.random.default_rng(0).normal(size=(50, 4)), 5)
     values[0] = [1e-7, 1.25e-5, -9, 0]

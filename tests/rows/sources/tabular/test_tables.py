@@ -85,8 +85,8 @@ def test_what_cannot_be_opened(tmp_path):
         assert ".parquet" in message
         assert ".csv" in message
     assert "lazy" in refused(lambda: open_table(pl.DataFrame({"a": [1]}).lazy()))
-    assert "list is no table" in refused(lambda: open_table([1, 2]))
-    assert "no table" in refused(lambda: open_table(pd.Series([1.0])))
+    assert "expected a table, got list" in refused(lambda: open_table([1, 2]))
+    assert "expected a table" in refused(lambda: open_table(pd.Series([1.0])))
     assert "no rows" in refused(lambda: open_table(pd.DataFrame({"a": []})))
     assert "more than once" in refused(
         lambda: open_table(pd.DataFrame([[1, 2]], columns=["a", "a"]))
@@ -130,7 +130,7 @@ def test_two_tables(tmp_path):
 
 
 def test_the_wider_table_leads(tmp_path):
-    """So that it is the narrow one that takes the detour over scratch."""
+    """So that the narrow one goes through scratch."""
     x = write(tmp_path / "x.csv", "id,a\np,1\nq,2\nr,3\n")
     y = write(tmp_path / "y.csv", "id,y,z\nr,1,1\np,2,2\nq,3,3\n")
     source = table_source(x, features="a", outcomes=["y", "z"], outcomes_table=y, id_column="id")

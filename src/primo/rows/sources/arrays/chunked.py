@@ -1,4 +1,4 @@
-"""What stores of arrays have in common: what they accept, and how stored chunks become blocks."""
+"""Shared by all stores of arrays: checks of their arguments, and reading chunks as blocks of rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
     "walk",
 ]
 
-#: Bytes read at a time from a store whose chunks do not lie as its rows do.
+#: Bytes of rows that are read at a time from a store in chunks.
 STRETCH_BYTES = 2**26
 
 
@@ -60,10 +60,10 @@ def check_names(place: str, names: Sequence[str] | None, width: int, stem: str) 
 
 
 def check_ids(place: str, ids: Sequence[str] | NDArray[Any] | None, n: int) -> Ids | None:
-    """Return the given labels in their one spelling if there is one per row; none is quoted."""
+    """Return the given labels in canonical spelling if there is one per row; messages quote none."""
     if ids is None:
         return None
-    # As they are: NumPy would make one type of all of them, and text of what is missing.
+    # Not as an array: NumPy would convert all to one type, and missing labels to text.
     values = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
     if not isinstance(values, list) or len(values) != n:
         raise InputError(f"{place} has {n} rows but the ids given for them are another number")
@@ -71,7 +71,7 @@ def check_ids(place: str, ids: Sequence[str] | NDArray[Any] | None, n: int) -> I
 
 
 def plain_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type in which `plain` gives such numbers."""
+    """Return the type of what `plain` returns for such numbers."""
     return np.dtype(np.uint8) if dtype.kind == "b" else dtype.newbyteorder("=")
 
 
@@ -91,10 +91,10 @@ def walk(
     dtype: np.dtype[Any],
     whole: bool = False,
 ) -> Iterator[NDArray[Any]]:
-    """Yield the rows `order` in blocks of `rows` from a store that is read by neighbouring rows.
+    """Yield the rows `order` in blocks of `rows` from a store that reads consecutive rows.
 
-    Chunk k holds the rows `starts[k]` to `starts[k + 1]`. `read(first, stop)` is asked for up to
-    `STRETCH_BYTES` of rows: several chunks together, or parts of a larger one (never, if `whole`).
+    Chunk k holds the rows `starts[k]` to `starts[k + 1]`. `read(first, stop)` is called for up to
+    `STRETCH_BYTES` of rows: several chunks together, or a part of a larger one (never if `whole`).
     """
     most = max(1, STRETCH_BYTES // (width * dtype.itemsize))
     if not whole:

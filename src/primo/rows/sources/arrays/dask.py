@@ -21,7 +21,7 @@ __all__ = ["DaskColumns", "dask_source"]
 class DaskColumns:
     """A Dask array (rows, columns); `dask_source` makes it.
 
-    Read from here, it is computed by Dask's own choice of scheduler, a few chunks at a time, at least
+    When it is read here, Dask computes it with its default scheduler, a few chunks at a time, at least
     one chunk of rows. `primo.rows.cluster` instead folds the chunks on the workers that hold them.
     """
 
@@ -50,7 +50,7 @@ class DaskColumns:
             rows=rows,
             width=len(self.names),
             dtype=plain_type(self.array.dtype),
-            whole=True,  # a chunk may have been hours of work: it is not asked for in two halves
+            whole=True,  # a chunk may take hours to compute, so it is never computed in two halves
         )
 
     def _read(self, first: int, stop: int) -> NDArray[Any]:
@@ -60,7 +60,7 @@ class DaskColumns:
             raise
         except Exception as error:
             failure = type(error).__name__
-        # Outside the handler: the new error carries no trace of the old one, which may quote cells.
+        # Outside the handler: the old error may quote cells, and the new one must not refer to it.
         raise InputError(
             f"Dask could not compute the rows ({failure}); compute a chunk of the array by hand "
             "to see why. The original message stays private"
@@ -94,14 +94,14 @@ def _columns(array: Any, names: Sequence[str] | None, block: str, stem: str) -> 
         )
     place = f"the Dask array of {block}"
     check_table(place, array.shape, array.dtype)
-    # Else chunks of several types would meet in one that has the type of the first of them.
+    # Otherwise chunks of several types would be joined in the type of the first one.
     kind = array.dtype
     alike = array.map_blocks(_as_declared, kind=kind, dtype=kind, meta=np.empty((0, 0), kind))
     return DaskColumns(array=alike, names=check_names(place, names, array.shape[1], stem))
 
 
 def _as_declared(chunk: Any, *, kind: np.dtype[Any]) -> NDArray[Any]:
-    """Return a chunk in the type that the array says it has; its own may depend on its rows."""
+    """Return a chunk in the declared type of the array; the chunk's own type may depend on its rows."""
     found = np.asarray(chunk)
     if not np.can_cast(found.dtype, kind):
         raise InputError(

@@ -22,7 +22,7 @@ class ArraySource:
     outcomes: NDArray[Any]
     feature_names: tuple[str, ...]
     outcome_names: tuple[str, ...]
-    labels: Ids | None = None  # (n,) whose row each row is; private
+    labels: Ids | None = None  # (n,) id of the owner of each row; private
     id_names: tuple[str, ...] | None = None  # what the labels are called
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ class ArraySource:
             yield Block(features=self.features[part], outcomes=self.outcomes[part])
 
     def part(self, start: int, stop: int) -> Self:
-        """Return the rows `start` to `stop` as a source of their own: views, nothing is copied."""
+        """Return the rows `start` to `stop` as a separate source: views, nothing is copied."""
         return replace(
             self,
             features=self.features[start:stop],

@@ -33,8 +33,8 @@ __all__ = ["NpyColumns", "open_npy"]
 class NpyColumns:
     """A table (rows, columns) in a `.npy` file; `open_npy` makes it.
 
-    Cost: one copy. Pages leave memory once their block is copied, so the file may be larger than that.
-    Were blocks views of the file, it could be changed after the last check and before they are used.
+    Cost: one copy. Pages are released once their block is copied, so the file may be larger than memory.
+    Blocks are not views of the file: it could change after the last check and before they are used.
     """
 
     path: Path
@@ -57,7 +57,7 @@ class NpyColumns:
 
     @property
     def id_names(self) -> tuple[str, ...] | None:
-        """What the caller says that the labels are."""
+        """The name that the caller gave to the labels."""
         return None if self.labels is None else (self.id_name,)
 
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
@@ -76,7 +76,7 @@ class NpyColumns:
                 yield self._picked(np.asarray(part, dtype=np.intp))
 
     def _across(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
-        """Yield blocks of a file in Fortran order; a row lies on as many pages as there are columns."""
+        """Yield blocks of a file in Fortran order, where a row is spread over one page per column."""
         return walk(
             lambda first, stop: self._picked(slice(first, stop)),
             starts=chunk_starts(self.n, self.n),
@@ -91,7 +91,7 @@ class NpyColumns:
         return len(self.names) * self.dtype.itemsize
 
     def _mapped(self, part: range) -> NDArray[Any]:
-        """Return a copy of neighbouring rows, from a map of their own, which the system reads ahead."""
+        """Return a copy of consecutive rows, from a separate memory map, which the system prefetches."""
         first = self.offset + part[0] * self._row_bytes
         page = first - first % mmap.ALLOCATIONGRANULARITY
         size = first - page + len(part) * self._row_bytes
@@ -106,7 +106,7 @@ class NpyColumns:
         return plain(np.array(np.ndarray(shape, self.dtype, buffer=pages, offset=first - page)))
 
     def _picked(self, rows: Any) -> NDArray[Any]:
-        """Return a copy of any rows; the map that they were picked from is closed again."""
+        """Return a copy of any rows; the memory map that they come from is closed again."""
         try:
             table = np.memmap(
                 self.path,
@@ -138,7 +138,7 @@ def open_npy(
     ids
         Labels of the rows, if there are any; private.
     id_name
-        What these labels are, for a ledger that pins what names a person: "IID".
+        Name of these labels, such as "IID", for a ledger that fixes which column identifies people.
     """
     path = Path(path)
     place = str(path)
@@ -183,5 +183,5 @@ def _header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
 
 def _changed(path: Path) -> InputError:
     return InputError(
-        f"{path} is no longer the file that was opened; leave it alone while it is read"
+        f"{path} is no longer the file that was opened; do not change it while it is read"
     )

@@ -57,7 +57,7 @@ class ZarrColumns:
 
     @property
     def id_names(self) -> tuple[str, ...] | None:
-        """What the caller says that the labels are."""
+        """The name that the caller gave to the labels."""
         return None if self.labels is None else (self.id_name,)
 
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
@@ -107,9 +107,9 @@ def open_zarr(
     ids
         Labels of the rows, if there are any; private.
     id_name
-        What these labels are, for a ledger that pins what names a person: "IID".
+        Name of these labels, such as "IID", for a ledger that fixes which column identifies people.
     columns_first
-        The array has the shape (columns, rows), as genotypes often have. It is turned in blocks.
+        The array has the shape (columns, rows), as genotypes often have. It is transposed in blocks.
     """
     path = os.fspath(path)
     place = f"{path}/{array}" if array else path
@@ -140,9 +140,10 @@ def open_zarr(
 
 
 def remember_store(path: str, inside: str) -> Unchanged:
-    """Note what the metadata of a store are: chunks are too many, and who writes them anew writes these.
+    """Record the state of a store's metadata, which change if the store is rewritten.
 
-    A `.zip` is one file and noted whole; of an address on the network nothing is.
+    The chunks are not checked: they are too many. A `.zip` is recorded as one file. For an
+    address on the network nothing is recorded.
     """
     store = Path(path)
     if store.is_file():
@@ -154,7 +155,7 @@ def remember_store(path: str, inside: str) -> Unchanged:
 
 
 def checked(path: str, read: Callable[..., T]) -> Callable[..., T]:
-    """Return `read` with an error of ours where metadata or a chunk cannot be decoded."""
+    """Return `read` with an `InputError` where metadata or a chunk cannot be decoded."""
 
     def guarded(*args: Any) -> T:
         try:

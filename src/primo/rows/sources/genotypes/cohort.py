@@ -1,4 +1,4 @@
-"""A cohort as it is stored: genotypes, phenotype and covariate files, lists, public frequencies."""
+"""Open a cohort: genotypes, phenotype and covariate files, lists, public frequencies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from primo.rows.sources.genotypes.variants import (
     places_of,
 )
 from primo.rows.sources.join import match, too_few
-from primo.rows.sources.paired import Beside, PairedSource, Unmatched
+from primo.rows.sources.paired import PairedSource, StackedColumns, Unmatched
 from primo.rows.sources.row_owners import rows_per_person_of
 from primo.rows.sources.select import choose, refuse_overlap
 from primo.rows.sources.table_columns import TableColumns
@@ -96,15 +96,15 @@ def open_cohort(
         *Public* allele frequencies: a file, a panel of public people (by its .bed, .pgen, .vcf.gz or
         .bcf), or what `frequencies_of_panel` gave. Variants without one are left out.
     maf
-        Leave out variants whose public frequency, of the rarer allele, is below.
+        Leave out variants whose rarer allele has a lower public frequency.
     multiallelic
         Whether variants with several ALT alleles are an error or left out.
     also_missing
-        Further cells of `pheno` and `covar` that mean: missing.
+        Further cells of `pheno` and `covar` that mean a missing value.
     matched
-        Whether to find out who is in all files and lists. If not, the cohort is good for a plan only,
-        of at most so many rows as the smallest file or list of people to keep has, until its source is
-        joined (`Unmatched.join`).
+        Whether to find out who is in all files and lists. If not, the cohort can only be used for a
+        plan, with at most as many rows as the smallest file or list of people to keep, until its source
+        is joined (`Unmatched.join`).
 
     Returns
     -------
@@ -135,17 +135,17 @@ def open_cohort(
     phenotypes = _choose_outcomes(pheno, outcomes, also_missing)
     covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
     for table in [*phenotypes, *covariates]:
-        table.store.check(table.names)  # before anything is paid
+        table.store.check(table.names)  # before anything is charged
     tables = [*phenotypes, *covariates]
     counts += [("people in the genotype file", genotypes.n // rows_per_person_of(genotypes))]
     counts += [(f"people in {table.where}", table.n) for table in tables]
 
     def paired(rows: Sequence[Rows]) -> PairedSource:
         first, *others = rows
-        features, feature_rows = _beside(
+        features, feature_rows = _stacked(
             [genotypes, *covariates], [first, *others[len(phenotypes) :]]
         )
-        chosen, outcome_rows = _beside(phenotypes, others[: len(phenotypes)])
+        chosen, outcome_rows = _stacked(phenotypes, others[: len(phenotypes)])
         refuse_overlap(features.names, chosen.names)
         return PairedSource(
             features=features, outcomes=chosen, feature_rows=feature_rows, outcome_rows=outcome_rows
@@ -157,8 +157,10 @@ def open_cohort(
     if matched:
         source: PairedSource | Unmatched = joined()
     else:
-        aside = paired(_side_by_side(genotypes, tables, keep))
-        source = Unmatched(features=aside.features, outcomes=aside.outcomes, n=aside.n, join=joined)
+        unmatched = paired(_side_by_side(genotypes, tables, keep))
+        source = Unmatched(
+            features=unmatched.features, outcomes=unmatched.outcomes, n=unmatched.n, join=joined
+        )
     return Cohort(
         source=source,
         variants=genotypes.variants,
@@ -186,7 +188,7 @@ def open_feature_columns(
     also_missing: Sequence[str] = (),
     like: Variants | None = None,
 ) -> Columns:
-    """Open the features of a cohort without outcomes, to predict for; as `open_cohort` does.
+    """Open the features of a cohort without outcomes, for predictions; as `open_cohort` does.
 
     `like` are the variants of a release: those are chosen, in that order, and must count the same
     alleles.
@@ -200,7 +202,7 @@ def open_feature_columns(
     )
     covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
     rows = _join(genotypes, covariates, keep, remove)
-    return Beside(parts=(genotypes, *covariates), rows=tuple(rows))
+    return StackedColumns(parts=(genotypes, *covariates), rows=tuple(rows))
 
 
 def _choose_outcomes(
@@ -237,7 +239,7 @@ def _join(
     keep: AnyPath | None,
     remove: AnyPath | None,
 ) -> list[Rows]:
-    """Find the people of all files; return their rows in each, two for a person with haplotypes.
+    """Find the people who are in all files; return their rows in each, two for a person with haplotypes.
 
     The order is that of the first table, so that text is read front to back.
     """
@@ -264,7 +266,7 @@ def _join(
 def _side_by_side(
     genotypes: Genotypes, tables: Sequence[TableColumns], keep: AnyPath | None
 ) -> list[Rows]:
-    """Return as many rows of each file as there are people at most; nobody looks who they are."""
+    """Return as many rows of each file as there can be people in all; their ids are not read."""
     strands = rows_per_person_of(genotypes)
     listed = [] if keep is None else [len(read_list_of_people(keep))]
     people = min([genotypes.n // strands, *(table.n for table in tables), *listed])
@@ -272,11 +274,11 @@ def _side_by_side(
     return [range(strands * people), *(rows for _ in tables)]
 
 
-def _beside(parts: Sequence[Columns], rows: Sequence[Rows]) -> tuple[Columns, Rows]:
-    """Return several stores as one, and its rows; a single one stays as it is."""
+def _stacked(parts: Sequence[Columns], rows: Sequence[Rows]) -> tuple[Columns, Rows]:
+    """Return several stores as one, and its rows; a single store is returned unchanged."""
     if len(parts) == 1:
         return parts[0], rows[0]
-    return Beside(parts=tuple(parts), rows=tuple(rows)), range(len(rows[0]))
+    return StackedColumns(parts=tuple(parts), rows=tuple(rows)), range(len(rows[0]))
 
 
 def _paths(paths: AnyPath | Sequence[AnyPath]) -> list[AnyPath]:

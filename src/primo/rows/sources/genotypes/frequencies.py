@@ -1,7 +1,7 @@
 """Allele frequencies of *public* people: from a file, or counted in a public reference panel.
 
 Frequencies of the private cohort itself would be private statistics released without noise, and a
-choice of variants by them leaks as well. Nothing here looks at the cohort.
+choice of variants by them leaks as well. Nothing here reads the cohort.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Matched:
     """Frequencies of the counted alleles of some variants; all public."""
 
     frequency: NDArray[np.float64]  # (variants,) NaN where there is none
-    swapped: int  # given for the other allele, and turned round
-    unknown: int  # variants whose id is not there
-    different: int  # variants whose id is there with other alleles
+    swapped: int  # given for the other allele, and replaced by 1 - f
+    unknown: int  # variants whose id has no frequency
+    different: int  # variants whose id has a frequency for other alleles
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -53,7 +53,7 @@ class Frequencies:
     allele: tuple[str, ...]  # whose frequency is given
     other: tuple[str, ...] | None  # where the file says it
     frequency: NDArray[np.float64]
-    people: People | None = None  # of a panel, so that the cohort is not taken for one
+    people: People | None = None  # of a panel; used to refuse the cohort as its own panel
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -66,7 +66,7 @@ class Frequencies:
         """Find the frequency of each counted allele, by id and alleles.
 
         A frequency f of the other allele becomes 1 - f. Alleles that fit neither way, as on the other
-        strand, are left without a frequency: whether A/T is A/T or its complement cannot be seen, so
+        strand, are left without a frequency: whether A/T is A/T or its complement cannot be decided, so
         strands are never changed here.
         """
         known = {name: place for place, name in enumerate(self.ids)}
@@ -95,8 +95,8 @@ class Frequencies:
 def read_frequencies(path: str | PathLike[str]) -> Frequencies:
     """Read a plink2 `.afreq`, a plink 1.9 `.frq`, or a table with columns ID, ALLELE and FREQ.
 
-    Blanks or tabs separate; `.gz` is unpacked. Variants without a frequency (NA) or with several ALT
-    alleles are passed over.
+    Columns are separated by blanks or tabs; `.gz` is unpacked. Variants without a frequency (NA) or with
+    several ALT alleles are skipped.
     """
     where = Path(path)
     try:
@@ -155,7 +155,7 @@ def _table(
     places: dict[str, int | None],
     other: int | None,
 ) -> Frequencies:
-    """Take the columns out of the lines; what is in them is public and may be quoted."""
+    """Take the columns out of the lines; their content is public and may be quoted."""
     kept: dict[str, tuple[str, str, float]] = {}
     for number, words in enumerate(lines[1:], start=2):
         if len(words) != width:

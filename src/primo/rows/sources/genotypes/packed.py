@@ -1,8 +1,8 @@
 """Genotypes packed four to a byte, one variant after the other, read as rows of people.
 
 The layout is that of a PLINK 1 `.bed`: two bits per person, from the lowest up, each variant padded to
-whole bytes. Such a file is turned over in *packed* form, a quarter of the bytes to move, and a block
-is unpacked with a few byte-wide operations only when it is asked for.
+whole bytes. Such a file is transposed in *packed* form, which moves a quarter of the bytes, and a
+block is unpacked with a few byte-wide operations only when it is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Bytes = NDArray[np.uint8]
 #: Packed bytes held at once: 64 MB are 256 million genotypes.
 _HELD = 2**26
 
-#: Bytes read in one go for a few variants, before they are turned over.
+#: Bytes read at once for a few variants, before they are transposed.
 _READ = 2**24
 
 #: What two bits say, as in a .bed: 0, 2 and 3 are two, one and no copies; 1 is missing.
@@ -44,21 +44,21 @@ class Packed:
     places: NDArray[np.intp]  # the stored variants that are the columns
 
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
-        """Yield the people `order` in blocks of `rows`: int8, or float32 with NaN where some is missing.
+        """Yield the people `order` in blocks of `rows`: int8, or float32 with NaN if some are missing.
 
-        Cost: where `order` follows the file, every byte of it is read once. In any other order each
-        64 MB of packed people read the stretch of the file in which they lie.
+        Cost: if `order` follows the file, every byte of it is read once. In any other order, each 64 MB
+        of packed people read the part of the file between the first and the last of them.
         """
         quarter = -(-rows // 4) * max(1, len(self.places))
         step = rows * max(1, _HELD // quarter)
         for start in range(0, len(order), step):
             people = order[start : start + step]
-            turned, skip = self._gather(people)
+            transposed, skip = self._gather(people)
             for first in range(skip, skip + len(people), rows):
-                yield _unpack(turned, first, min(first + rows, skip + len(people)))
+                yield _unpack(transposed, first, min(first + rows, skip + len(people)))
 
     def _gather(self, people: Rows) -> tuple[Bytes, int]:
-        """Return packed people × variants, and how many people of the first byte do not belong."""
+        """Return packed people × variants, and how many people in the first byte to skip."""
         if isinstance(people, range) and people.step == 1:
             first, last = people.start, people.stop - 1
         else:
@@ -68,14 +68,14 @@ class Packed:
                 people = range(first, last + 1)
         low, high = first // 4, last // 4 + 1
         length = high - low if isinstance(people, range) else -(-len(people) // 4)
-        turned = np.empty((length, len(self.places)), dtype=np.uint8)
+        transposed = np.empty((length, len(self.places)), dtype=np.uint8)
         step = max(1, _READ // (high - low))
         for start in range(0, len(self.places), step):
             part = self._read(self.places[start : start + step], low, high)
             if not isinstance(people, range):
                 part = _repack(part, people - 4 * low)
-            turned[:, start : start + step] = part.T
-        return turned, first % 4 if isinstance(people, range) else 0
+            transposed[:, start : start + step] = part.T
+        return transposed, first % 4 if isinstance(people, range) else 0
 
     def _read(self, places: NDArray[np.intp], low: int, high: int) -> Bytes:
         """Return the bytes `low` to `high` of some variants."""
@@ -122,9 +122,9 @@ def _join(codes: Bytes) -> Bytes:
     return joined
 
 
-def _unpack(turned: Bytes, first: int, stop: int) -> NDArray[Any]:
+def _unpack(transposed: Bytes, first: int, stop: int) -> NDArray[Any]:
     """Return the copies that the people `first` to `stop` carry."""
-    packed = turned[first // 4 : -(-stop // 4)]
+    packed = transposed[first // 4 : -(-stop // 4)]
     # Bytes with a code 01 have a low bit without its high bit.
     some_missing = bool((packed & ~(packed >> 1) & 0x55).any())
     shape = len(packed), 4, packed.shape[1]

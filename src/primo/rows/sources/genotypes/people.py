@@ -24,7 +24,7 @@ __all__ = ["People", "keys", "read_fam", "read_list_of_people", "read_psam"]
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class People:
-    """The people of one file in stored order: individual ids and, where they say something, families.
+    """The people of one file in stored order: individual ids and, if the file has them, family ids.
 
     PLINK writes family id 0 for "none"; a file in which all are 0 has none here.
     """
@@ -37,7 +37,7 @@ class People:
         return len(self.iid)
 
     def __repr__(self) -> str:
-        """Say how many there are, and not who."""
+        """Show the number of people, and no id."""
         return f"<People n={len(self)} (private)>"
 
     @property
@@ -46,11 +46,11 @@ class People:
         return self.fid is not None and bool((self.fid != "0").any())
 
     def keys(self, *, families: bool) -> Ids:
-        """Return what tells people apart: family and individual id, or the latter alone."""
+        """Return the ids that distinguish people: family and individual id, or the latter alone."""
         found = self._keys(families)
         if len(set(found.tolist())) != len(found):
             raise InputError(
-                f"{self.where}: some people are there more than once. Individual ids must differ, or, "
+                f"{self.where}: some people appear more than once. Individual ids must differ, or, "
                 "where all files have a column FID that is not 0 throughout, pairs of FID and IID"
             )
         return found
@@ -61,8 +61,8 @@ class People:
         families = self.has_families and others.has_families
         return np.isin(self._keys(families), others._keys(families))
 
-    def meets(self, others: People) -> bool:
-        """Whether an id of one file is in the other, family id or not.
+    def shares_ids_with(self, others: People) -> bool:
+        """Whether an id of one file is in the other, whatever the family ids.
 
         Tools that know no families write `FID_IID` for an id, so that spelling counts too.
         """
@@ -132,14 +132,14 @@ def _content(path: Path) -> bytes:
         pass
     else:
         return content
-    # Raised here, so that no trace of the bytes comes along.
+    # Raised outside the handler, so that the traceback does not show the bytes.
     raise InputError(f"{path} is not text (UTF-8)")
 
 
 def _words(path: Path, content: bytes, *, at_least: int) -> Iterator[tuple[str, ...]]:
     """Yield the words of each line that has some."""
     for line in content.split(b"\n"):
-        # As bytes: Unicode knows blanks and line ends that PLINK takes for a part of an id.
+        # As bytes: Unicode has blanks and line ends that PLINK reads as part of an id.
         words = line.split()
         if words and len(words) < at_least:
             raise InputError(f"{path} has a line with fewer than {at_least} columns")
@@ -148,18 +148,18 @@ def _words(path: Path, content: bytes, *, at_least: int) -> Iterator[tuple[str, 
 
 
 def _first_two(content: bytes) -> list[str] | None:
-    """Return the first two words of all lines, if these have equally many; faster than `_words`."""
+    """Return the first two words of all lines if all have equally many words; faster than `_words`."""
     text = tidy(content)
     cells = text.partition(b"\n")[0].count(b"\t") + 1
     heads = first_cells(text, "\t", cells, 2, compiled_for(len(text), many=LARGE))
-    if heads is None or b"\v" in text or b"\f" in text:  # blanks, too
+    if heads is None or b"\v" in text or b"\f" in text:  # these are blanks too
         return None
     return heads.decode().replace("\n", "\t").split("\t")[:-1]
 
 
 def _people(path: Path, lines: list[tuple[str, ...]], *, header: Sequence[str]) -> People:
     if not lines:
-        raise InputError(f"{path} names nobody")
+        raise InputError(f"{path} lists no people")
     if "IID" not in header:
         raise InputError(f"{path} has a header without the column IID")
     places = [header.index(name) for name in ("IID", "FID") if name in header]

@@ -26,7 +26,7 @@ from primo.variants import Variants
 __all__ = ["PgenColumns", "open_pgen"]
 
 #: Bytes of unpacked genotypes held at once. pgenlib unpacks whole variants for any choice of people,
-#: so fewer, larger stretches of people cost less.
+#: so fewer and larger groups of people cost less.
 _HELD = 2**26
 
 
@@ -52,8 +52,8 @@ class PgenColumns(VariantColumns):
     def _walk(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the people `order` in blocks of `rows`.
 
-        Cost: the chosen variants are unpacked once for each 64 MB of genotypes, of a quarter of that
-        in the file.
+        Cost: the chosen variants are unpacked once for each 64 MB of unpacked genotypes (16 MB in the
+        file).
         """
         refuse_multiallelic(self.variants, self.path)
         step = rows * max(1, _HELD // (rows * len(self.places) * (4 if self.dosages else 1)))

@@ -29,19 +29,19 @@ __all__ = ["open_covariates", "open_phenotypes", "people_of"]
 
 
 def open_phenotypes(path: str | PathLike[str], *, also_missing: Sequence[str] = ()) -> TableColumns:
-    """Open outcomes. NA, nan, a dot and -9 are missing, as in PLINK, and what is `also_missing`."""
+    """Open outcomes. NA, nan, a dot and -9 are missing, as in PLINK, and the cells in `also_missing`."""
     return _open(path, (*PLINK_MISSING, *also_missing))
 
 
 def open_covariates(path: str | PathLike[str], *, also_missing: Sequence[str] = ()) -> TableColumns:
-    """Open further features. NA, nan and a dot are missing, -9 is a number unless `also_missing`."""
+    """Open further features. NA, nan, a dot and `also_missing` are missing; -9 is a number."""
     return _open(path, (*MISSING, *also_missing))
 
 
 def people_of(table: TableColumns) -> People:
     """Read who the rows of such a file are. Cost: a pass over its first columns."""
     labels = table.ids()
-    assert labels is not None  # `_open` saw to that
+    assert labels is not None  # `_open` checked it
     where = Path(table.where)
     if len(table.id_columns) == 1:
         return People(where=where, iid=labels, fid=None)
@@ -58,11 +58,11 @@ def _open(path: str | PathLike[str], missing: tuple[str, ...]) -> TableColumns:
     names = tuple(name for name in table.names if name not in ids)
     if "IID" not in ids:
         raise InputError(
-            f"{path} has no column IID as it is cut: a .csv at commas, a .tsv at tabs, any other file "
-            "at tabs or else at blanks. Rename the file, or write it with such a separator"
+            f"{path} has no column IID when its lines are split: a .csv at commas, a .tsv at tabs, any "
+            "other file at tabs or else at blanks. Rename the file, or write it with such a separator"
         )
     if not names:
-        raise InputError(f"{path} has ids and nothing else")
+        raise InputError(f"{path} has id columns but no others")
     return replace(table, id_columns=ids, names=names)
 
 
@@ -75,7 +75,7 @@ def _open_columnar(path: Path, missing: tuple[str, ...]) -> TableColumns:
 
 
 def _check_header(path: Path) -> None:
-    """Refuse a file without header before its first line, which then is a person, can be quoted."""
+    """Refuse a file without header: messages would quote its first line, which is about a person."""
     try:
         with open_bytes(path) as file:
             line = file.readline().removeprefix(codecs.BOM_UTF8)

@@ -31,8 +31,8 @@ class BedColumns(VariantColumns):
     """Genotypes of a `.bed` as columns: copies of A1 (column 5 of the `.bim`), 0, 1 or 2.
 
     A block is int8 where nothing in it is missing, else float32 with NaN. The bytes are decoded here:
-    turning them over while they are packed saves a pass over unpacked genotypes (see
-    `genotypes.packed`); the tests hold bed-reader's rows against these.
+    transposing them while they are packed saves a pass over unpacked genotypes (see `genotypes.packed`).
+    The tests compare the rows with those of bed-reader.
     """
 
     path: Path  # of the .bed
@@ -77,7 +77,7 @@ def companion(path: Path, suffix: str) -> Path:
     """Return the file of a fileset with this suffix, given another of them or the bare prefix."""
     known = (".bed", ".bim", ".fam", ".pgen", ".pvar", ".psam")
     prefix = str(path.with_suffix("")) if path.suffix in known else str(path)
-    found = Path(prefix + suffix).absolute()  # a worker elsewhere has another working folder
+    found = Path(prefix + suffix).absolute()  # a worker may have another working folder
     if not found.is_file():
         trio = known[:3] if suffix in known[:3] else known[3:]
         raise InputError(
@@ -88,7 +88,7 @@ def companion(path: Path, suffix: str) -> Path:
 
 def _read_bim(path: Path) -> Variants:
     table = VariantTable(where=path)
-    with path.open("rb") as lines:  # as bytes: Unicode knows more blanks and digits than PLINK
+    with path.open("rb") as lines:  # as bytes: Unicode has more blanks and digits than PLINK
         for number, line in enumerate(lines, start=1):
             words = [word.decode(errors="replace") for word in line.split()]
             if not words:

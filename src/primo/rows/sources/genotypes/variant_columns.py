@@ -1,4 +1,4 @@
-"""What all stores of genotypes have in common: people times variants, some of them chosen."""
+"""The base class of all stores of genotypes: people × variants, with a choice of variants."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class VariantColumns(ABC):
         return f"<{type(self).__name__} n={self.n} variants={len(self.variants)} (private)>"
 
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
-        """Yield the rows `order` in blocks of `rows`, of files that stay as they are meanwhile."""
+        """Yield the rows `order` in blocks of `rows`; it is an error if a file changes meanwhile."""
         return self.unchanged.during(self._walk(order, rows))
 
     @abstractmethod
@@ -67,20 +67,20 @@ class VariantColumns(ABC):
         """Read who the people are."""
 
     def ids(self) -> Ids:
-        """Return whose row each row is, by individual id alone.
+        """Return the individual id of the owner of each row, without the family id.
 
-        Family ids are left out although two people may share an individual id: whether somebody is
-        known must not depend on who else is in the file.
+        Family ids are left out although two people may share an individual id: whether a person is
+        recognised must not depend on who else is in the file.
         """
         return np.repeat(self.people().iid, self.rows_per_person)
 
     def other_ids(self) -> Ids | None:
-        """Return whose row each row is as tools without families write it, `FID_IID`, or None."""
+        """Return the id of each row as tools without families write it, `FID_IID`, or None."""
         other = self.people().joined
         return None if other is None else np.repeat(other, self.rows_per_person)
 
     def labels(self) -> Ids:
-        """Return what tells the people of this file apart: `FID IID` where individual ids repeat."""
+        """Return labels that distinguish the people of this file: `FID IID` if individual ids repeat."""
         people = self.people()
         named = people.iid
         if len(np.unique(named)) != len(named):

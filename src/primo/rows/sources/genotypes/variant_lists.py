@@ -28,8 +28,8 @@ __all__ = [
 class VariantTable:
     """The variants of a file while they are read, and how they become named features.
 
-    A variant keeps the id of the file where it has one of its own; otherwise (`.`, or an id that
-    several variants share) it is called `chromosome:position:other:counted`.
+    A variant keeps its id if that is unique in the file; otherwise (`.`, or an id that several
+    variants share) it is called `chromosome:position:other:counted`.
     """
 
     where: Path
@@ -48,7 +48,7 @@ class VariantTable:
         self.other.append(intern(other))
 
     def variants(self, *, haplotypes: bool = False) -> Variants:
-        """Return the variants, each with a name of its own."""
+        """Return the variants with unique names."""
         if not self.ids:
             raise InputError(f"{self.where} holds no variants")
         times = Counter(self.ids)
@@ -61,7 +61,7 @@ class VariantTable:
         if len(set(names)) != len(names):
             twice = next(name for name, count in Counter(names).items() if count > 1)
             raise InputError(
-                f"{self.where}: variant {twice} is there more than once, with the same alleles; "
+                f"{self.where}: variant {twice} appears more than once, with the same alleles; "
                 "drop the copies, for example with plink2 --rm-dup force-first"
             )
         return Variants(

@@ -1,4 +1,4 @@
-"""Open genotypes in any format, and choose variants by what is publicly known of them."""
+"""Open genotypes in any format, and choose variants by public information."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def choose_variants(
     maf: float | None,
     multiallelic: Literal["refuse", "skip"],
 ) -> tuple[Genotypes, NDArray[np.float64] | None]:
-    """Choose variants by public knowledge alone; return them with their frequencies, if given."""
+    """Choose variants by public information only; return them with their frequencies, if given."""
     counts.append(("variants in the genotype file", len(genotypes.variants)))
     if extract is not None or exclude is not None:
         places = select_variants(genotypes.variants, extract=extract, exclude=exclude)
@@ -186,7 +186,7 @@ def _public(frequencies: AnyPath | Frequencies, genotypes: Genotypes) -> Frequen
         found = frequencies_of_panel(where)
     else:
         found = read_frequencies(where)
-    if found.people is not None and found.people.meets(genotypes.people()):
+    if found.people is not None and found.people.shares_ids_with(genotypes.people()):
         raise PrivacyError(
             f"{where} is not a public panel: ids in it are also in the private genotype file, and the "
             "frequencies of private people would leak. Leave the people of the cohort out of the panel "

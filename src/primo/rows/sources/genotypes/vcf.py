@@ -36,7 +36,7 @@ class VcfColumns(VariantColumns):
     A row is a person, 0, 1 or 2; with `haplotypes` it is one of a person's two chromosomes, 0 or 1,
     and rows 2i and 2i + 1 belong to person i. A block is int8 where nothing in it is missing, else
     float32 with NaN. A call of which one allele is missing is missing. A haploid call counts twice, as
-    PLINK has it; among haplotypes it is an error, as is a heterozygous call without phase.
+    in PLINK; among haplotypes it is an error, as is a heterozygous call without phase.
     """
 
     path: Path
@@ -44,7 +44,7 @@ class VcfColumns(VariantColumns):
     undeclared: tuple[str, ...]  # chromosomes that the header does not mention
 
     def people(self) -> People:
-        """Read who the people are; a VCF knows no families."""
+        """Read who the people are; a VCF has no family ids."""
         samples = open_header(self.path)
         if samples is None:
             samples = _samples(_open_reader(self.path), self.path)
@@ -53,8 +53,8 @@ class VcfColumns(VariantColumns):
     def _walk(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the rows `order` in blocks of `rows`.
 
-        Cost: the text is parsed once in every walk, into a temporary file without a name that takes a
-        quarter of a byte for each call; for many walks (a cluster) convert the file to `.pgen` first.
+        Cost: every pass parses the text once, into a temporary file without a name that takes a quarter
+        of a byte for each call; for many passes (a cluster) convert the file to `.pgen` first.
         """
         refuse_multiallelic(self.variants, self.path)
         with tempfile.TemporaryFile() as file:
@@ -62,8 +62,8 @@ class VcfColumns(VariantColumns):
                 self._parse(file)
             except OSError as error:
                 raise InputError(
-                    f"cannot put the calls of {self.path} down in {tempfile.gettempdir()}: "
-                    f"{error.strerror}; let TMPDIR name a folder with room for "
+                    f"cannot write the calls of {self.path} to a temporary file in "
+                    f"{tempfile.gettempdir()}: {error.strerror}; set TMPDIR to a folder with room for "
                     f"{self.n * len(self.places) / 4e9:.2f} GB"
                 ) from None
             packed = Packed(
@@ -132,7 +132,7 @@ _ABSENT = -2  # cyvcf2's mark for the second allele of a haploid call
 
 def open_vcf(path: str | PathLike[str], *, haplotypes: bool = False) -> VcfColumns:
     """Open a VCF (plain, gzip, bgzip) or BCF. Cost: one pass over the records, without their calls."""
-    path = Path(path).absolute()  # a worker elsewhere has another working folder
+    path = Path(path).absolute()  # a worker may have another working folder
     _check_file(path)
     unchanged = remember(path)
     text = scan_text(path) or _scan_bcf(path)
@@ -184,7 +184,7 @@ def _samples(reader: Any, path: Path) -> tuple[str, ...]:
     if not all(samples):
         raise InputError(f"{path} is not a VCF or BCF file, or its header is broken")
     if len(set(samples)) != len(samples):
-        raise InputError(f"{path}: some people are there more than once; sample names must differ")
+        raise InputError(f"{path}: some people appear more than once; sample names must differ")
     return samples
 
 
@@ -193,7 +193,7 @@ def _open_reader(path: Path, undeclared: tuple[str, ...] = ()) -> Any:
     cyvcf2.set_htslib_log_level(0)  # htslib prints ids and calls that it cannot read
     try:
         reader = cyvcf2.VCF(str(path))
-        for name in undeclared:  # htslib hands their records on even where it cannot read them
+        for name in undeclared:  # htslib returns their records even if it cannot read them
             reader.add_to_header(f"##contig=<ID={name}>")
         return reader
     except Exception:  # cyvcf2 raises OSError and bare exceptions
@@ -217,7 +217,7 @@ def _records(reader: Any, path: Path) -> Iterator[Any]:
 
 
 def _check_file(path: Path) -> None:
-    """Check that a file is there, with its end."""
+    """Check that a file exists and, if bgzip wrote it, that it is complete."""
     if not path.is_file():
         raise InputError(f"there is no file {path}")
     with path.open("rb") as file:

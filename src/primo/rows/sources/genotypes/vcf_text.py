@@ -1,8 +1,8 @@
 """The text of a VCF, read before htslib sees it.
 
-htslib passes over some damage (a NUL byte cuts a header line short), prints the offending cell on
-standard error, and hands a half-read record of an undeclared chromosome on as a whole one, of which
-cyvcf2 makes a segmentation fault. So the columns that say which variants there are, are read here.
+htslib ignores some damage (a NUL byte cuts a header line short), prints the offending cell on standard
+error, and returns a half-read record of an undeclared chromosome as a complete one, which makes cyvcf2
+crash with a segmentation fault. So the columns that describe the variants are read here.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _header(
                 break
             if len(set(samples)) != len(samples):
                 raise InputError(
-                    f"{path}: some people are there more than once; sample names must differ"
+                    f"{path}: some people appear more than once; sample names must differ"
                 )
             return samples, frozenset(declared), has_calls
         if found := re.match(rb"##contig=<(?:.*,)?ID=([^,>]+)", line):
@@ -124,7 +124,7 @@ def _lines(path: Path) -> Iterator[bytes]:
                 line = lines.readline()
             except (OSError, EOFError, zlib.error):
                 line = None
-            if line is None:  # raised here, without a trace of the bytes
+            if line is None:  # outside the handler: no bytes in the traceback
                 raise InputError(f"{path} cannot be read to its end: it is truncated or corrupt")
             if not line:
                 return

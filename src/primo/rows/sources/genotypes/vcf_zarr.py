@@ -31,17 +31,17 @@ class VcfZarrColumns(VariantColumns):
 
     A row is a person, 0, 1 or 2; with haplotypes it is one of a person's two chromosomes, 0 or 1, and
     rows 2i and 2i + 1 belong to person i. A block is int8 where nothing in it is missing, else float32
-    with NaN. A call of which one allele is missing is missing. A haploid call counts twice, as PLINK
-    has it; among haplotypes it is an error, as is a heterozygous call without phase.
+    with NaN. A call of which one allele is missing is missing. A haploid call counts twice, as in
+    PLINK; among haplotypes it is an error, as is a heterozygous call without phase.
 
-    Cost: the store has variants first. 64 MB of rows at a time are turned, one chunk of variants after
-    the other, so that every chunk is opened about once.
+    Cost: variants are the first axis of the store. 64 MB of rows at a time are transposed, one chunk of
+    variants after the other, so that every chunk is opened about once.
     """
 
     path: str
 
     def people(self) -> People:
-        """Read who the people are; the store knows no families."""
+        """Read who the people are; the store has no family ids."""
         iid = checked(self.path, lambda: _texts(_field(self.path, "sample_id")))()
         return People(where=Path(self.path), iid=canonical_ids(iid), fid=None)
 
@@ -81,7 +81,7 @@ class VcfZarrColumns(VariantColumns):
             yield with_nan(block)
 
     def _calls(self) -> tuple[Any, Any]:
-        """Return the calls, and which of them are phased, where that matters and is known."""
+        """Return the calls and, for haplotypes, which of them are phased, if the store says so."""
         calls = _field(self.path, "call_genotype", axes=3)
         known = "call_genotype_phased" in open_node(self.path)
         if not (known and self.variants.haplotypes):
@@ -91,7 +91,9 @@ class VcfZarrColumns(VariantColumns):
     def _copies(self, calls: NDArray[Any], phased: NDArray[Any] | None) -> NDArray[Any]:
         """Return copies (variants, people, strands), -1 where missing, of calls (…, ploidy)."""
         if calls.max(initial=0) > 1:
-            raise InputError(f"{self.path}: some calls are of an allele that their variant lacks")
+            raise InputError(
+                f"{self.path}: some calls name an allele that their variant does not have"
+            )
         first, second = calls[:, :, 0], calls[:, :, -1]
         if not self.variants.haplotypes:
             if calls.min() >= 0:
@@ -117,7 +119,7 @@ class VcfZarrColumns(VariantColumns):
         return calls
 
 
-_ABSENT = -2  # fills the place of the second allele of a haploid call
+_ABSENT = -2  # stands for the second allele of a haploid call
 
 
 def open_vcf_zarr(path: str | os.PathLike[str], *, haplotypes: bool = False) -> VcfZarrColumns:
@@ -131,7 +133,7 @@ def open_vcf_zarr(path: str | os.PathLike[str], *, haplotypes: bool = False) -> 
         Rows are the two chromosomes of each person (of phased calls), instead of people.
     """
     columns = checked(os.fspath(path), _open_calls)(os.fspath(path), haplotypes)
-    columns.people().keys(families=False)  # refuses people who are there twice
+    columns.people().keys(families=False)  # refuses people who appear twice
     return columns
 
 
@@ -191,7 +193,7 @@ def _field(path: str, name: str, *, axes: int = 1) -> Any:
 
 
 def _texts(array: Any) -> list[Any]:
-    """Return strings as lists: one long allele would widen a whole array of them."""
+    """Return strings as lists: in an array, one long allele would make all of them wide."""
     values = array[:]
     texts: list[Any] = (np.char.decode(values) if values.dtype.kind == "S" else values).tolist()
     return texts

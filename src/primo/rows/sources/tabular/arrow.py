@@ -18,10 +18,10 @@ from primo.rows.sources.canonical import canonical_id
 
 __all__ = [
     "attempt",
+    "attempt_each",
     "existing_file",
     "float_type",
     "refuse_text",
-    "steps",
     "to_floats",
     "to_ids",
 ]
@@ -30,10 +30,11 @@ T = TypeVar("T")
 
 
 def attempt(action: Callable[[], T], explain: Callable[[str], InputError]) -> T:
-    """Run `action`; where a reader fails, raise what `explain` makes of its message.
+    """Run `action`; if it fails, raise `explain(message)` instead.
 
-    Readers quote the offending cell, and the objects of a frame may raise, and say, anything. The new
-    error is raised outside the handler, so that it carries no trace of the original one.
+    The message of a reader may quote the offending cell, and the objects of a frame may raise any error
+    with any message. The new error is raised outside the handler, so that it holds no reference to the
+    original one.
     """
     try:
         return action()
@@ -44,8 +45,10 @@ def attempt(action: Callable[[], T], explain: Callable[[str], InputError]) -> T:
     raise problem
 
 
-def steps(start: Callable[[], Iterator[T]], explain: Callable[[str], InputError]) -> Iterator[T]:
-    """Walk an iterator of a reader's with every step under `attempt`."""
+def attempt_each(
+    start: Callable[[], Iterator[T]], explain: Callable[[str], InputError]
+) -> Iterator[T]:
+    """Yield the items of an iterator; every step runs under `attempt`."""
     walk = attempt(start, explain)
     end = object()
     while (item := attempt(lambda: next(walk, end), explain)) is not end:
@@ -53,7 +56,7 @@ def steps(start: Callable[[], Iterator[T]], explain: Callable[[str], InputError]
 
 
 def existing_file(path: str | Path) -> Path:
-    """Return the absolute path of a file that is there, so that a worker elsewhere finds it too."""
+    """Return the absolute path of an existing file, so that workers find it too."""
     found = Path(path).absolute()
     if found.is_dir():
         raise InputError(f"{path} is a folder; give a file")
@@ -65,7 +68,7 @@ def existing_file(path: str | Path) -> Path:
 
 
 def refuse_text(types: dict[str, Any], names: Sequence[str], where: str) -> None:
-    """Refuse columns whose declared Arrow type is not one of numbers; no cell is read for that."""
+    """Refuse columns whose declared Arrow type is not numeric; no cell is read."""
     for name in names:
         kind = types[name]
         if not (
@@ -126,14 +129,14 @@ def _ids(table: Any, where: str) -> Ids:
                 f"column {name!r} of {where} holds {column.type}: ids must be text or whole numbers"
             )
         part = _canonical(_one_piece(column))
-        # Half a label is none: joining makes null of it.
+        # A label with a missing part is missing: the join gives null.
         parts.append(compute.if_else(compute.equal(part, ""), None, part))
     joined = compute.binary_join_element_wise(*parts, pa.scalar("\t", pa.large_string()))
     return np.asarray(joined.fill_null("").to_numpy(zero_copy_only=False)).astype(np.str_)
 
 
 def _canonical(column: Any) -> Any:
-    """Return what `canonical_id` makes of each cell; all at once where that is blanks alone."""
+    """Apply `canonical_id` to each cell; to all at once if it only has to strip blanks."""
     if kinds.is_integer(column.type) or kinds.is_string(column.type):
         column = compute.utf8_trim_whitespace(column.cast(pa.large_string()))
         if not compute.any(compute.match_substring_regex(column, r"[^!-~]|\.0*$")).as_py():

@@ -1,7 +1,7 @@
-"""Columns of Arrow batches and lines of text, written straight into blocks of rows.
+"""Columns of Arrow batches and lines of text, written directly into blocks of rows.
 
-What is read comes in *portions* of some rows, cut as the file is; blocks are cut as the reader of the
-rows likes it. A portion is therefore written into the blocks that it reaches into: one copy in all.
+A file is read in *portions*, whose number of rows depends on the file; the number of rows of a block is
+chosen by the caller. A portion is therefore written into all blocks that it overlaps: one copy in all.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Portion(Protocol):
-    """Some rows that were read and are not numbers in rows yet."""
+    """Some rows that were read and not yet converted to an array of rows."""
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -53,7 +53,7 @@ def assemble(
 ) -> Iterator[Piece]:
     """Yield the same rows in pieces that end at `origin`, `origin + rows` and so on, or at a gap.
 
-    Each portion comes with the number of its first row in the store.
+    A portion is given with the number of its first row in the store.
     """
     piece: NDArray[Any] = np.empty((0, width), dtype)
     first = filled = 0
@@ -78,9 +78,10 @@ def assemble(
 
 
 def piece_rows(order: Rows, rows: int, most: int) -> tuple[int, int]:
-    """Return how long pieces should be and where one should begin: blocks, if rows are all taken.
+    """Return the length of pieces and where one should begin.
 
-    Else `most` rows, because many of them may not be wanted.
+    Pieces are the blocks if `order` takes consecutive rows. Otherwise they have `most` rows, because
+    many of them may not be wanted.
     """
     if isinstance(order, range) and order.step == 1 and len(order):
         return min(rows, len(order)), order.start
@@ -97,7 +98,7 @@ class ColumnPortion:
         missing: Sequence[float],
         compiled: ModuleType | None,
     ) -> None:
-        """Take a batch whose columns hold numbers; those that equal one that is `missing` are NaN."""
+        """Take a batch whose columns hold numbers; values in `missing` become NaN."""
         self._batch, self._dtype, self._missing = batch, dtype, np.array(missing, dtype=np.float64)
         self._compiled = compiled
         self._memory = None if compiled is None else _memory(batch, dtype)
@@ -107,14 +108,14 @@ class ColumnPortion:
         return len(self._batch)
 
     def __repr__(self) -> str:
-        """Say how many rows there are, and nothing of them."""
+        """Show the number of rows only."""
         return f"<ColumnPortion rows={len(self)} (private)>"
 
     def write(self, start: int, out: NDArray[Any]) -> None:
         """Write the rows from `start` on, as many as `out` has."""
         memory, fits = self._memory, 0 <= start <= len(self) - len(out)
         if memory is not None and self._compiled is not None and fits and out.flags.c_contiguous:
-            self._compiled.turn_rows(
+            self._compiled.transpose_columns(
                 memory.columns, memory.masks, memory.bits, start, self._missing, out
             )
             return
@@ -123,7 +124,7 @@ class ColumnPortion:
 
 
 class RowPortion:
-    """Rows that are numbers in rows already."""
+    """Rows that are already an array of rows."""
 
     def __init__(self, rows: NDArray[Any]) -> None:
         """Take the rows."""
@@ -134,7 +135,7 @@ class RowPortion:
         return len(self._rows)
 
     def __repr__(self) -> str:
-        """Say how many rows there are, and nothing of them."""
+        """Show the number of rows only."""
         return f"<RowPortion rows={len(self)} (private)>"
 
     def write(self, start: int, out: NDArray[Any]) -> None:
@@ -143,30 +144,30 @@ class RowPortion:
 
 
 def mark_missing(block: NDArray[Any], missing: NDArray[np.float64]) -> None:
-    """Write NaN over the numbers that mean: missing. Compared in float64, also for float32 blocks."""
+    """Write NaN over numbers that mean a missing value; compared in float64, also in float32 blocks."""
     for number in missing:
         block[block == number] = np.nan
 
 
 def missing_in_store(table: TableColumns) -> TableColumns:
-    """Leave the numbers that mean missing to the store, which sees every number as it copies it."""
+    """Let the store replace the numbers that mean a missing value, while it copies them."""
     store: Any = table.store
-    told = replace(store, missing_numbers=table.missing_numbers)
-    return replace(table, store=told, missing_numbers=())
+    changed = replace(store, missing_numbers=table.missing_numbers)
+    return replace(table, store=changed, missing_numbers=())
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class _Memory:
-    """Where the columns of a batch lie."""
+    """Where the columns of a batch lie in memory."""
 
     columns: NDArray[np.uint64]  # (columns,) address of the first value
-    masks: NDArray[np.uint64]  # (columns,) address of the bits that say which are there, or 0
+    masks: NDArray[np.uint64]  # (columns,) address of the validity bitmap, or 0 without one
     bits: NDArray[np.int64]  # (columns,) number of the first row's bit
-    arrays: tuple[Any, ...]  # keeps the memory
+    arrays: tuple[Any, ...]  # keep the memory alive
 
 
 def _memory(batch: Any, dtype: np.dtype[Any]) -> _Memory | None:
-    """Return where columns lie, converted to one type; None where that is not as Arrow promises."""
+    """Return where columns lie, converted to one type; None if a buffer is too short or misaligned."""
     kind = pa.from_numpy_dtype(dtype)
     arrays = tuple(
         array if array.type == kind else array.cast(kind, safe=False) for array in batch.columns

@@ -1,4 +1,4 @@
-"""Cells of a chunk of text: where they lie, without parsing them, and plain numbers at once."""
+"""Cells of a chunk of text: find them without parsing, and parse plain numbers fast."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 __all__ = ["Layout", "count_lines", "doubled", "first_cells", "parse_plain", "tidy", "unquoted"]
 
 _TAB, _NEWLINE, _RETURN = 9, 10, 13
-_SEPARATORS = "\t ,;:|"  # can be no part of a number
+_SEPARATORS = "\t ,;:|"  # cannot be part of a number
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Layout:
-    """What there is to know of a table's lines, for the compiled loop."""
+    """The format of a table's lines, for the compiled loop."""
 
     separator: int
     quote: int  # -1: there is none
     target: NDArray[np.int64]  # (cells of a line,) the column that each becomes, or -1
-    words: NDArray[np.uint8]  # what missing cells say, one word after the other
+    words: NDArray[np.uint8]  # the words that mean a missing value, one after the other
     ends: NDArray[np.int64]  # (words,) where each of them ends
-    missing: NDArray[np.float64]  # numbers that mean: missing
+    missing: NDArray[np.float64]  # numbers that mean a missing value
 
     @classmethod
     def of(
@@ -56,10 +56,10 @@ class Layout:
 def parse_plain(
     text: bytes, rows: int, layout: Layout, compiled: ModuleType
 ) -> NDArray[np.float64] | None:
-    """Return a chunk that should have so many rows as numbers, or None if not all its cells are plain.
+    """Return a chunk of `rows` lines as numbers, or None if not all of its cells are plain.
 
-    What a cell means is Arrow's to say, and what is wrong with one. Of plain numbers, known words for
-    missing ones and the right number of cells it says nothing else than the loop.
+    Arrow decides what a cell means and what is wrong with it. For plain numbers, known words for missing
+    values and the right number of cells, the loop gives the same result as Arrow.
     """
     ended = text if text.endswith(b"\n") else text + b"\n"
     out = np.empty((rows, int(layout.target.max()) + 1))
@@ -81,8 +81,8 @@ def first_cells(
 ) -> bytes | None:
     """Return the `first` cells of each line, or None where that needs a parser.
 
-    Which is the case if a line does not have so many `cells`, and where there are quotation marks or
-    unusual ends of lines.
+    A parser is needed if a line does not have `cells` cells, and where there are quotation marks or
+    unusual line ends.
     """
     if first >= cells or separator not in _SEPARATORS or b'"' in text or b"\r" in text:
         return None
@@ -96,7 +96,7 @@ def first_cells(
         return None
     starts = np.append(0, ends[:-1] + 1)
     if (starts == stops).any():
-        return None  # a line without anything would be no row
+        return None  # an empty line would not be a row
     if compiled is not None:
         heads = np.empty(int((stops - starts).sum()) + len(stops), dtype=np.uint8)
         compiled.join_heads(letters, starts, stops, heads)
@@ -125,7 +125,7 @@ def _find_stops(
     first: int,
     stops: NDArray[np.intp],
 ) -> bool:
-    """Do as `compiled.find_stops` does."""
+    """Do the same as `compiled.find_stops`."""
     cuts = np.flatnonzero(text == separator)
     before = np.searchsorted(cuts, ends)
     if (np.diff(before, prepend=0) != cells - 1).any():
@@ -135,7 +135,7 @@ def _find_stops(
 
 
 def count_lines(text: bytes, compiled: ModuleType | None) -> tuple[int, int]:
-    """Count lines, and those that are blank; a carriage return alone ends one, too, as for Arrow."""
+    """Count lines and blank lines; a carriage return alone also ends a line, as for Arrow."""
     letters = np.frombuffer(text, dtype=np.uint8)
     breaks = _breaks(letters, compiled)
     odd = text[:1] in b"\r\n" or bool(np.isin(_after(letters, breaks), (_NEWLINE, _RETURN)).any())
@@ -156,7 +156,7 @@ def _after(letters: NDArray[np.uint8], places: NDArray[np.intp]) -> NDArray[np.u
 def tidy(text: bytes) -> bytes:
     """Turn runs of blanks into one tab, and drop those at the ends of lines, in PLINK's files.
 
-    The last line gets its end, so that it stays a line if it is blank.
+    A line break is added to the last line, so that it stays a line if it is blank.
     """
     if not text.endswith(b"\n"):
         text += b"\n"

@@ -1,7 +1,7 @@
-"""Loops over cells, compiled (needs numba): columns turned into rows, and plain text into numbers.
+"""Loops over cells, compiled (needs numba): columns transposed to rows, and plain text to numbers.
 
-Both write the very bits that Arrow's conversion gives, or stand aside. Compiled code checks no index:
-`tabular.assembled` and `tabular.cells` check what it is told before.
+Both write exactly the bits that Arrow's conversion gives, or report that they cannot. Compiled code
+checks no index: `tabular.assembled` and `tabular.cells` check the arguments before.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from numba.extending import intrinsic
 from numba.np.numpy_support import carray
 from numpy.typing import NDArray
 
+from primo._util.jit import cached as _cached
 from primo._util.jit import compiled as _compiled
-from primo._util.jit import kept as _kept
 
 __all__ = [
     "find_breaks",
     "find_stops",
     "join_heads",
     "parse_rows",
-    "turn_rows",
+    "transpose_columns",
 ]
 
 Addresses = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
 
-#: A tile of rows × columns stays in the cache nearest to the processor while it is turned over.
+#: A tile of rows × columns stays in the first-level cache while it is transposed.
 _ROWS, _COLUMNS = 16, 64
 
-_STRETCH = 256  # bytes that are asked at once whether there is a line break among them
+_STRETCH = 256  # bytes that are searched for a line break at once
 
-_NEWLINE, _RETURN, _MINUS, _PLUS, _POINT, _NAUGHT = 10, 13, 45, 43, 46, 48
+_NEWLINE, _RETURN, _MINUS, _PLUS, _POINT, _DIGIT_0 = 10, 13, 45, 43, 46, 48
 _SMALL_E, _LARGE_E = 101, 69
 
-#: Places in a text are unsigned: a signed one is looked at before each use, whether it counts from the
-#: end, and that takes most of the time.
+#: Indexes into a text are unsigned: numba tests a signed index before each use, whether it counts from
+#: the end, and that takes most of the time.
 _ONE = np.uint64(1)
 _ZERO = np.int64(0)
 
@@ -61,8 +61,8 @@ def _at(_: Any, address: Any) -> Any:
 _pointer: Any = intrinsic(_at)
 
 
-@_kept
-def turn_rows(
+@_cached
+def transpose_columns(
     columns: Addresses,
     masks: Addresses,
     bits: NDArray[np.int64],
@@ -70,10 +70,10 @@ def turn_rows(
     missing: NDArray[np.float64],
     out: NDArray[Any],
 ) -> None:
-    """Write the rows from `start` on of columns that lie at these addresses into `out`, C-contiguous.
+    """Write rows, from `start` on, of the columns at these addresses into `out`, which is C-contiguous.
 
-    Columns are of the type of `out`. NaN stands where column j has bit `bits[j]` + row unset in its
-    mask (address 0: it has none), and for numbers that equal one that is `missing`.
+    Columns have the type of `out`. A value becomes NaN if bit `bits[j]` + row of the mask of column j is
+    unset (address 0: there is no mask), or if it equals one of the `missing` numbers.
     """
     rows, width = out.shape
     stop = start + rows
@@ -99,7 +99,7 @@ def turn_rows(
 @_compiled()
 def _digits(text: Bytes, place: Any, number: Any) -> tuple[Any, Any]:
     """Append digits to a number, which may overflow; return it and the place after them."""
-    digit = np.uint8(text[place] - 48)  # others are beyond 9, also those before "0"
+    digit = np.uint8(text[place] - 48)  # more than 9 for any other character
     while digit < 10:
         number = number * 10 + np.int64(digit)
         place += _ONE
@@ -111,9 +111,9 @@ def _digits(text: Bytes, place: Any, number: Any) -> tuple[Any, Any]:
 def _number(text: Bytes, start: Any) -> tuple[float, Any]:
     """Return a plain decimal number and the place after it; `start` itself if there is none.
 
-    Plain means: no exponent, and digits and a power of ten that float64 holds exactly. One division of
-    the two then rounds once, as the correctly rounded result does (Clinger 1990, "How to read
-    floating-point numbers accurately"). `text` ends with something that belongs to no number.
+    Plain means: no exponent, and digits and a power of ten that float64 holds exactly. Dividing one
+    by the other rounds once, so the result is correctly rounded (Clinger 1990, "How to read
+    floating-point numbers accurately"). `text` ends with a character that is not part of a number.
     """
     place = start
     negative = text[place] == _MINUS
@@ -132,7 +132,7 @@ def _number(text: Bytes, start: Any) -> tuple[float, Any]:
             return np.nan, start
     if digits == 0 or digits > _DIGITS or mantissa > _EXACT:
         return np.nan, start
-    letter = text[place]  # looked up once: else it takes thrice as long
+    letter = text[place]  # read once: otherwise it takes three times as long
     if letter in (_SMALL_E, _LARGE_E):
         return np.nan, start
     value = np.float64(mantissa) / _POWERS[after]
@@ -141,7 +141,7 @@ def _number(text: Bytes, start: Any) -> tuple[float, Any]:
 
 @_compiled()
 def _product(a: float, b: float) -> tuple[float, float]:
-    """Return a product and what rounding took from it (Dekker 1971)."""
+    """Return a product and its rounding error (Dekker 1971)."""
     product = a * b
     high_a, high_b = _SPLIT * a, _SPLIT * b
     high_a, high_b = high_a - (high_a - a), high_b - (high_b - b)
@@ -151,11 +151,11 @@ def _product(a: float, b: float) -> tuple[float, float]:
 
 @_compiled()
 def _rounded(mantissa: Any, power: Any) -> float:
-    """Return mantissa·10**power rounded once, or NaN where that is too close to call.
+    """Return mantissa·10**power rounded once, or NaN where the direction of rounding is uncertain.
 
-    Digits beyond 2**53, and products and quotients, are rounded on the way; `rest` is what they lost, to
-    within a part in 2**102 of the whole. If both ends of a wider range round to one number, so does
-    what lies between them.
+    Digits beyond 2**53, products and quotients are rounded on the way; `rest` is the sum of these
+    rounding errors, to within a part in 2**102 of the whole. If both ends of a wider range round to the
+    same number, so does every number between them.
     """
     value: Any = np.float64(mantissa)
     if mantissa <= _EXACT and abs(power) <= _MOST:
@@ -180,9 +180,9 @@ def _rounded(mantissa: Any, power: Any) -> float:
 
 @_compiled()
 def _long_number(text: Bytes, start: Any) -> tuple[float, Any]:
-    """Return the same for a number with exponent, or with 16 to 18 digits, zeros in front not counted.
+    """Return the same for a number with an exponent, or with 16 to 18 digits without leading zeros.
 
-    It is apart because in one function the two take thrice as long.
+    It is a separate function because one function for both takes three times as long.
     """
     place = start
     negative = text[place] == _MINUS
@@ -199,8 +199,8 @@ def _long_number(text: Bytes, start: Any) -> tuple[float, Any]:
         digits -= power
         if power == 0:
             return np.nan, start
-    while digits > _DIGITS and (text[first] == _NAUGHT or text[first] == _POINT):
-        digits -= text[first] == _NAUGHT
+    while digits > _DIGITS and (text[first] == _DIGIT_0 or text[first] == _POINT):
+        digits -= text[first] == _DIGIT_0
         first += _ONE
     if digits == 0 or digits > _DIGITS:
         return np.nan, start
@@ -257,7 +257,7 @@ def _or_nan(value: float, missing: NDArray[np.float64]) -> float:
     return value
 
 
-@_kept
+@_cached
 def parse_rows(
     text: Bytes,
     separator: int,
@@ -271,9 +271,9 @@ def parse_rows(
     """Write as many lines of text as `out` has rows; return the place after them.
 
     Cell c of a line goes to the column `target[c]`, or nowhere if that is negative. Cells that are one
-    of the `words`, and numbers that equal one that is `missing`, are NaN. Returns -1 where a line has
-    another number of cells, or a cell is neither, is not plain or has a `quote` (negative: none is
-    special). `text` ends with a line break.
+    of the `words`, and numbers that are in `missing`, become NaN. Returns -1 if a line has another
+    number of cells, or if a cell is neither a word nor a plain number, or holds the character `quote`
+    (negative: no character is special). `text` ends with a line break.
     """
     last, place = len(target) - 1, np.uint64(0)
     for i in range(len(out)):
@@ -300,7 +300,7 @@ def parse_rows(
     return np.int64(place)
 
 
-@_kept
+@_cached
 def find_breaks(text: Bytes, places: NDArray[np.intp]) -> int:
     """Write where line breaks are, as many as `places` has room for, and return how many there are."""
     found = 0
@@ -318,7 +318,7 @@ def find_breaks(text: Bytes, places: NDArray[np.intp]) -> int:
     return found
 
 
-@_kept
+@_cached
 def join_heads(text: Bytes, starts: NDArray[np.intp], stops: NDArray[np.intp], out: Bytes) -> None:
     """Write these parts of a text one after the other, a line break after each."""
     place = 0
@@ -330,7 +330,7 @@ def join_heads(text: Bytes, starts: NDArray[np.intp], stops: NDArray[np.intp], o
         place += 1
 
 
-@_kept
+@_cached
 def find_stops(
     text: Bytes,
     ends: NDArray[np.intp],
@@ -339,9 +339,9 @@ def find_stops(
     first: int,
     stops: NDArray[np.intp],
 ) -> bool:
-    """Write where the `first` cells of each line stop, or say that one has not so many `cells`.
+    """Write where the `first` cells of each line stop; False if a line does not have `cells` cells.
 
-    Lines end at `ends`, the first of them begins at 0; `first` is less than `cells`.
+    Lines end at `ends`, and the first one begins at 0; `first` is less than `cells`.
     """
     sign, start = np.uint8(separator), 0
     for i in range(len(ends)):

@@ -1,4 +1,4 @@
-"""Whether compiled loops (`tabular.compiled`) are there and worth loading."""
+"""Load the compiled loops (`tabular.compiled`) if numba is installed and it is worth the time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from primo._util.jit import load
 
 __all__ = ["LARGE", "compiled_for"]
 
-LARGE = 2**27  # bytes of text, from which looking through them saves what it takes to load
+LARGE = 2**27  # from so many bytes of text on, compiled search saves more time than loading takes
 
 
 def compiled_for(numbers: int, *, many: int) -> ModuleType | None:
-    """Return `tabular.compiled` if numba is there and worth loading (it takes half a second).
+    """Return `tabular.compiled` if numba is installed and worth loading (it takes half a second).
 
-    That is where `numbers` are `many`, or where somebody has loaded it already, as a large fold does.
+    It is worth loading if `numbers` is at least `many`, or if numba is loaded already (by a large fold).
     """
     return _load() if numbers >= many or "numba" in sys.modules else None
 

@@ -1,4 +1,4 @@
-"""Tables in memory: pandas and polars frames, Arrow tables. Blocks are copies, the rest is not."""
+"""Tables in memory: pandas and polars frames, Arrow tables. Only blocks are copied."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def open_frame(
 ) -> TableColumns:
     """Open a frame; it is held, not copied, and must not change meanwhile.
 
-    The ids are those of `id_column`. Without it, the index of a pandas frame gives them, unless it
-    just counts rows. Pickling takes the frame along.
+    The ids are those of `id_column`. Without it, they are the index of a pandas frame, unless that
+    only counts rows. Pickling the result pickles the frame.
     """
     store: PandasFrame | ArrowFrame
     kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
@@ -48,7 +48,7 @@ def open_frame(
     elif kind == "polars.LazyFrame":
         raise InputError("the table is a lazy frame; call .collect() first")
     else:
-        raise InputError(f"a {kind} is no table; give a data frame with named columns")
+        raise InputError(f"expected a table, got {kind}; give a data frame with named columns")
     refuse_repeated(store.header, store.where)
     return table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
 
@@ -71,14 +71,14 @@ class PandasFrame:
         return f"<PandasFrame n={self.n} (private)>"
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuse columns that by their declared type hold no numbers."""
+        """Refuse columns whose declared type is not numeric."""
         for name, kind in zip(names, self.frame.dtypes.iloc[self._places(names)], strict=True):
-            # Objects may be numbers, and show when they are read; "b" to "f" are numbers.
+            # Objects may be numbers, which is found out when they are read; "b" to "f" are numbers.
             if getattr(kind, "kind", "O") not in "biufO" or kind in ("category", "string"):
                 raise NotNumericError(_not_numbers(name, f"holds {kind}, not numbers"))
 
     def numbers(self, names: Sequence[str], order: Rows, rows: int) -> Iterator[NDArray[Any]]:
-        """Yield these columns of the rows `order`; a block is taken from the frame at a time."""
+        """Yield these columns of the rows `order`; one block at a time is copied from the frame."""
         places = self._places(names)
         for start in range(0, len(order), rows):
             # Rows first: a slice of rows is a view, a choice of columns is a copy of all of them.
@@ -131,11 +131,11 @@ class ArrowFrame:
         return f"<ArrowFrame n={self.n} (private)>"
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuse columns that by their declared type hold no numbers."""
+        """Refuse columns whose declared type is not numeric."""
         refuse_text(self._types(), names, self.where)
 
     def numbers(self, names: Sequence[str], order: Rows, rows: int) -> Iterator[NDArray[Any]]:
-        """Yield these columns of the rows `order`; a block is taken from the table at a time."""
+        """Yield these columns of the rows `order`; one block at a time is copied from the table."""
         chosen = self.table.select(list(names))
         dtype = float_type(self._types(), names)
         for start in range(0, len(order), rows):
@@ -155,14 +155,14 @@ class ArrowFrame:
 
 
 def _as_index(rows: Rows) -> Any:
-    """Return a range as a slice; one that runs down to row 0 has no number to stop at."""
+    """Return a range as a slice; for a range that runs down to row 0 the slice ends with None."""
     if not isinstance(rows, range):
         return rows
     return slice(rows.start, rows.stop if rows.stop >= 0 else None, rows.step)
 
 
 def _is_plain(frame: Any) -> bool:
-    """Whether all columns are NumPy's own numbers, of one kind or of kinds that mix."""
+    """Whether all columns are NumPy's own numbers, of one kind or of kinds that can be mixed."""
     kinds = {str(getattr(kind, "kind", "O")) for kind in frame.dtypes}
     numpy = all(isinstance(kind, np.dtype) for kind in frame.dtypes)
     return numpy and (kinds <= set("iuf") or kinds == {"b"})

@@ -11,10 +11,10 @@ __all__ = ["index_labels", "index_names"]
 
 
 def index_names(index: Any) -> tuple[str, ...] | None:
-    """Return the names of the levels ("" without), or None for what is no index or names nobody.
+    """Return the names of the levels ("" without a name), or None if this is no index of people.
 
-    A default index names positions: other rows, or the same in another order, would be the same people.
-    Any other range counts rows too, and has no name, whatever it is called; no ledger takes that.
+    A default index numbers positions: other rows, or the same rows in another order, would seem to be
+    the same people. Any other range also counts rows; its name is ignored, so no ledger accepts it.
     """
     if type(index).__module__.partition(".")[0] != "pandas" or not hasattr(index, "nlevels"):
         return None
@@ -26,7 +26,7 @@ def index_names(index: Any) -> tuple[str, ...] | None:
 def index_labels(index: Any) -> Ids | None:
     """Return one label per row, or None where `index_names` gives None; levels are joined by a tab.
 
-    A missing label, or half of one, is empty.
+    A label that is missing, or has a missing part, is empty.
     """
     if index_names(index) is None:
         return None

@@ -1,4 +1,4 @@
-"""Parquet files, and Arrow's own (also called Feather): columns with types, rows in groups."""
+"""Parquet files and Arrow IPC files (also called Feather): typed columns, rows in groups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from primo._util.threads import ahead
+from primo._util.threads import prefetch
 from primo.errors import InputError
 from primo.rows.sources.base import Ids, Rows
 from primo.rows.sources.ordered import Piece, read_ordered
@@ -25,10 +25,10 @@ from primo.rows.sources.spill import Scratch
 from primo.rows.sources.table_columns import TableColumns, refuse_repeated, table_columns
 from primo.rows.sources.tabular.arrow import (
     attempt,
+    attempt_each,
     existing_file,
     float_type,
     refuse_text,
-    steps,
     to_ids,
 )
 from primo.rows.sources.tabular.assembled import (
@@ -44,21 +44,21 @@ from primo.rows.sources.unchanged import Unchanged, remember
 
 __all__ = ["GroupedFile", "open_feather", "open_parquet"]
 
-_PIECE = 2**23  # bytes of numbers put into rows at once, where not all rows are wanted
+_PIECE = 2**23  # bytes of numbers transposed at once, where not all rows are wanted
 _BATCH = 2**24  # bytes of numbers decoded at once; half of it takes a tenth longer
 _GROUP = 2**25  # bytes of numbers up to which a group is read with all chosen columns at once
 _PAGED = 16  # columns of a larger Parquet group read at once; a reader holds about 4 MB of each
 _BUFFERS = 2**25  # bytes read ahead, over all columns
-_MANY = 2**27  # numbers, from which compiled conversion saves what it takes to load
+_MANY = 2**27  # from so many numbers on, compiled conversion saves more time than loading takes
 
-#: Processors that a fold leaves free. Arrow's own threads take more time in all than one thread does,
-#: so they are worth it only there.
+#: Processors that a fold leaves free. Arrow's threads take more processor time in all than one thread,
+#: so they are used only if there are free processors.
 _SPARE = (os.cpu_count() or 1) - 4
 
 #: Reads some columns of one group, as Arrow batches.
 GroupReader = Callable[[Sequence[str], int], Iterator[Any]]
 
-#: Opens a file to read these columns; told whether those of a group are more than `_GROUP` bytes.
+#: Opens a file to read these columns; the flag: whether a group has more than `_GROUP` bytes of them.
 Reader = Callable[[Path, Sequence[str], bool], AbstractContextManager[GroupReader]]
 
 
@@ -75,9 +75,9 @@ def open_parquet(
     Parameters are those of `tabular.text.open_text`. Nulls are missing; of `missing`, only codes
     that spell numbers matter.
 
-    Cost: reads the footer. Memory of a walk: 100 to 250 MB (measured up to 1000 columns). Row groups of
+    Cost: reads the footer. Memory of a pass: 100 to 250 MB (measured up to 1000 columns). Row groups of
     more than 32 MB of numbers in more than 16 columns are read a few columns at a time, through
-    `scratch`: files with smaller row groups spare themselves that.
+    `scratch`; smaller row groups are not.
     """
     found = existing_file(path)
     unchanged = remember(found)
@@ -103,9 +103,9 @@ def open_feather(
 ) -> TableColumns:
     """Open an Arrow IPC file (Feather version 2), memory-mapped.
 
-    Parameters are those of `open_parquet`. A walk through an uncompressed file maps one record batch at
-    a time, and the system takes its pages back when it needs them. In a compressed file, record batches
-    of more than 32 MB of numbers go through `scratch`, at least one whole column of a batch at a time.
+    Parameters are those of `open_parquet`. Reading an uncompressed file maps one record batch at a
+    time, and the system reclaims its pages when it needs them. In a compressed file, record batches
+    of more than 32 MB of numbers go through `scratch`, one whole column of a batch or more at a time.
     """
     found = existing_file(path)
     unchanged = remember(found)
@@ -168,21 +168,21 @@ class GroupedFile:
         return f"<GroupedFile {self.where} n={self.n} (private)>"
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuse columns that by their declared type hold no numbers."""
+        """Refuse columns whose declared type is not numeric."""
         refuse_text(self.types, names, self.where)
 
     def numbers(self, names: Sequence[str], order: Rows, rows: int) -> Iterator[NDArray[Any]]:
-        """Yield these columns of the rows `order`; other than increasing ones go through scratch."""
+        """Yield these columns of the rows `order`; orders that do not increase go through scratch."""
         dtype = float_type(self.types, names)
         compiled = compiled_for(len(order) * len(names), many=_MANY)
         most = max(1, _PIECE // (dtype.itemsize * len(names)))
         length, origin = piece_rows(order, rows, most)
 
-        def turned(batch: Any) -> Portion:
+        def as_portion(batch: Any) -> Portion:
             return ColumnPortion(batch, dtype, self.missing_numbers, compiled)
 
         def pieces(groups: NDArray[np.intp]) -> Iterator[Piece]:
-            portions = ahead(self._portions(names, list(map(int, groups)), dtype, turned))
+            portions = prefetch(self._portions(names, list(map(int, groups)), dtype, as_portion))
             made = assemble(portions, rows=length, origin=origin, width=len(names), dtype=dtype)
             # A portion may be a view of the file until it is written.
             return self.unchanged.during(made)
@@ -203,17 +203,17 @@ class GroupedFile:
         names: Sequence[str],
         groups: Sequence[int],
         dtype: np.dtype[Any],
-        turned: Callable[[Any], Portion],
+        as_portion: Callable[[Any], Portion],
     ) -> Iterator[tuple[int, Portion]]:
         """Yield the rows of groups with their number in the file, all columns at once."""
-        # Neighbours that are read in the same way share an open file.
+        # Consecutive groups that are read in the same way share an open file.
         for width, run in groupby(groups, lambda group: self._width(group, dtype)):
             if len(names) <= width:
                 for place, batch in self._batches(names, list(run)):
-                    yield place, turned(batch)
+                    yield place, as_portion(batch)
             else:
                 for group in run:
-                    yield from self._by_slabs(names, group, dtype, width, turned)
+                    yield from self._by_slabs(names, group, dtype, width, as_portion)
 
     def _by_slabs(
         self,
@@ -221,25 +221,25 @@ class GroupedFile:
         group: int,
         dtype: np.dtype[Any],
         width: int,
-        turned: Callable[[Any], Portion],
+        as_portion: Callable[[Any], Portion],
     ) -> Iterator[tuple[int, Portion]]:
-        """Yield the same by way of scratch, which takes `width` columns (a slab) after the other."""
+        """Yield the same rows through scratch, which is written `width` columns (a slab) at a time."""
         first, stop = (int(row) for row in self.starts[group : group + 2])
         rows = stop - first
         slabs = [names[i : i + width] for i in range(0, len(names), width)]
-        put_down = Scratch((rows * len(slabs), width), dtype, self.scratch)
+        spill = Scratch((rows * len(slabs), width), dtype, self.scratch)
         step = max(1, _PIECE // (dtype.itemsize * width))
         for i, slab in enumerate(slabs):
             padding = ((0, 0), (0, width - len(slab)))  # of the last slab
-            portions = ((place, turned(batch)) for place, batch in self._batches(slab, [group]))
+            portions = ((place, as_portion(batch)) for place, batch in self._batches(slab, [group]))
             for place, piece in assemble(
                 portions, rows=step, origin=first, width=len(slab), dtype=dtype
             ):
-                put_down.write(i * rows + place - first, np.pad(piece, padding))
+                spill.write(i * rows + place - first, np.pad(piece, padding))
         step = max(1, _PIECE // (dtype.itemsize * len(names)))
         for start in range(0, rows, step):
             places = np.arange(start, min(start + step, rows))
-            parts = [put_down.read(i * rows + places) for i in range(len(slabs))]
+            parts = [spill.read(i * rows + places) for i in range(len(slabs))]
             yield first + start, RowPortion(np.hstack(parts)[:, : len(names)])
 
     def _width(self, group: int, dtype: np.dtype[Any]) -> int:
@@ -261,14 +261,14 @@ class GroupedFile:
             for group in groups:
                 self.unchanged.check()
                 place, stop = (int(row) for row in self.starts[group : group + 2])
-                for batch in steps(partial(read, names, group), explain):
+                for batch in attempt_each(partial(read, names, group), explain):
                     yield place, batch.select(list(names))
                     place += len(batch)
                 if place != stop:
                     raise explain("")
                 self.unchanged.check()
                 if large:
-                    # Arrow keeps what it freed; over many large groups and slabs that adds up.
+                    # Arrow keeps freed memory; over many large groups and slabs that adds up.
                     pa.default_memory_pool().release_unused()
         pa.default_memory_pool().release_unused()
 
@@ -293,8 +293,8 @@ def _open_packed(path: Path, _: Sequence[str], __: bool) -> AbstractContextManag
 
 
 def _mapped_batches(path: Path, names: Sequence[str], group: int) -> Iterator[Any]:
-    with pa.memory_map(str(path)) as file:  # and unmapped after the last of its batches
-        yield _sound(pa.ipc.open_file(file).get_batch(group).select(list(names)))
+    with pa.memory_map(str(path)) as file:  # unmapped after the last of its batches
+        yield _validated(pa.ipc.open_file(file).get_batch(group).select(list(names)))
 
 
 def _packed_batches(path: Path, names: Sequence[str], group: int) -> Iterator[Any]:
@@ -302,23 +302,23 @@ def _packed_batches(path: Path, names: Sequence[str], group: int) -> Iterator[An
         schema = pa.ipc.open_file(file).schema
         fields = sorted(schema.get_field_index(name) for name in names)
         options = pa.ipc.IpcReadOptions(included_fields=fields)
-        yield _sound(pa.ipc.open_file(file, options=options).get_batch(group))
+        yield _validated(pa.ipc.open_file(file, options=options).get_batch(group))
 
 
-def _sound(batch: Any) -> Any:
-    """Return a batch whose lengths and offsets stay inside its buffers; Arrow would follow any."""
+def _validated(batch: Any) -> Any:
+    """Return the batch after checking that its lengths and offsets stay inside its buffers."""
     batch.validate(full=True)
     return batch
 
 
 def _is_packed(file: Any) -> bool:
-    """Whether the first record batch of an Arrow file is compressed, as its own description says.
+    """Whether the first record batch of an Arrow file is compressed, according to its metadata.
 
-    Arrow's Python interface does not tell: where the buffers of a batch lie would, but reading a batch
-    unpacks all its columns, and reading some of them copies also what is not packed. The description
-    is a flatbuffer, `Message.header` is its field 2 and `RecordBatch.compression` field 3 of that
-    (format/Message.fbs in apache/arrow). A file that cannot be followed counts as compressed, which is
-    always right, if slower.
+    Arrow's Python interface does not say so. The addresses of the buffers would show it, but reading a
+    batch unpacks all its columns, and reading some of them copies even uncompressed ones. The metadata
+    are a flatbuffer: `Message.header` is field 2 and `RecordBatch.compression` is field 3 of that
+    (format/Message.fbs in apache/arrow). If they cannot be read, the file counts as compressed, which is
+    always correct, but slower.
     """
     file.seek(0)
     start = bytes(file.read(2**20)).find(b"\xff" * 4)  # the mark before a message

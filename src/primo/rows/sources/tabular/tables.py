@@ -1,4 +1,4 @@
-"""Tables as users have them: one opener for all formats, and sources of one table or of two."""
+"""Open tables of any format, and make sources of one table or of two."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def open_table(
     id_column
         The column that names the person, or several, whose values are joined by a tab.
     missing
-        Cells that mean: missing. See `tabular.text.open_text`; in other formats nulls and NaN
-        always do, and codes that spell numbers ("-9") can be added.
+        Cells that mean a missing value. See `tabular.text.open_text`. In other formats nulls and NaN
+        always do, and codes that are numbers ("-9") can be added.
     separator
-        Of a text file, where its name does not tell.
+        Separator of a text file, where the name of the file does not determine it.
     scratch
-        Folder for private rows that are read in another order than they are stored; see
+        Folder for private rows that are read in another order than the stored one; see
         `primo.rows.sources.spill`.
 
     Cost: reads names and counts rows, which takes a pass over the bytes of a text file.
@@ -64,7 +64,7 @@ def open_table(
     if is_frame(table):
         return open_frame(table, columns=columns, id_column=id_column, missing=missing)
     if not isinstance(table, str | Path):
-        raise InputError(f"a {type(table).__name__} is no table; give {_supported()}")
+        raise InputError(f"expected a table, got {type(table).__name__}; give {_supported()}")
     suffixes = [suffix.lower() for suffix in Path(table).suffixes]
     packed = suffixes[-1:] in ([".gz"], [".bgz"])
     kind = (suffixes[:-1] if packed else suffixes)[-1:]
@@ -102,14 +102,14 @@ def table_source(
     `table` and `outcomes_table` are what `open_table` takes, or what it returned, if the two need
     different settings; `features` and `outcomes` are names and patterns of columns. Two tables are
     joined by `id_column`, and hold the people who are in both. Without ids, `same_order=True` states
-    that row i is the same person in both; nothing can check that but the number of rows.
+    that row i is the same person in both; only the number of rows can be checked.
 
-    An id may occur once only where tables are joined. In a single table, a fit refuses ids that occur
+    Where tables are joined, an id may occur only once. In a single table, a fit refuses ids that occur
     more often than its `rows_per_person` allows. With `matched=False` no id is read: two tables that
     are joined by ids then make a source for a plan only, of as many rows as the shorter one has.
 
     Cost: opening; to join, a pass over each id column. The rows follow the table with more columns,
-    which is read front to back; the other one takes a detour over `scratch` if it is sorted otherwise.
+    which is read front to back; the other one goes through `scratch` if its order differs.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Text tables: comma, tab or blank separated, plain or gzipped.
 
 A file is cut into chunks of whole lines when it is opened (a pass that counts lines). A chunk is
-parsed by itself, so that memory is a few chunks, a walk may begin in the middle, and workers can
-share a file. In a gzipped file the lines before still have to be unpacked.
+parsed separately, so that memory is a few chunks, reading may begin in the middle, and workers can
+share a file. In a gzipped file the lines before it still have to be unpacked.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ __all__ = [
     "refuse_other_kinds",
 ]
 
-#: Cells that mean: missing.
+#: Cells that mean a missing value.
 MISSING = ("", "NA", "NaN", "nan", "null", ".")
 
 #: The same in phenotype and covariate files of PLINK and regenie; -9 also as -9.0.
@@ -69,8 +69,8 @@ PLINK_MISSING = ("", "NA", "NaN", "nan", "null", "-9", ".")
 BLANKS = " "
 
 _CHUNK = 2**23  # bytes of text parsed at once
-_MANY = 2**24  # cells, from which compiled parsing saves what it takes to load
-_THREADS = 2  # look through chunks while a third one reads
+_MANY = 2**24  # from so many cells on, compiled parsing saves more time than loading takes
+_THREADS = 2  # parse chunks while a third thread reads the file
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -83,7 +83,7 @@ def open_text(
     separator: str | None = None,
     scratch: str | Path | None = None,
 ) -> TableColumns:
-    r"""Open a text table with a header line; `.gz` is unpacked on the way.
+    r"""Open a text table with a header line; `.gz` files are unpacked while they are read.
 
     Parameters
     ----------
@@ -95,13 +95,13 @@ def open_text(
     id_column
         The column that names the person, or several, whose values are joined by a tab.
     missing
-        Cells that mean: missing; `MISSING` if None. An empty cell always does. One that spells a number
-        means that number in any spelling: "-9" also covers -9.0.
+        Cells that mean a missing value; `MISSING` if None. An empty cell always does. A number given
+        here is missing however it is written: "-9" also covers -9.0.
     separator
         One character, or `BLANKS`. If None: a comma for `.csv`, a tab for `.tsv`; for any other name a
         tab if the header has one, else `BLANKS`.
     scratch
-        Folder for the rows where they are read in another order than they are stored.
+        Folder for the rows if they are read in another order than the stored one.
 
     Cost: one pass over the bytes of the file, for n and the chunks; no cell is parsed.
     """
@@ -137,7 +137,7 @@ class TextFile:
     missing: tuple[str, ...]
     starts: NDArray[np.intp]  # (chunks + 1,) number of the first row of each chunk, and n
     offsets: NDArray[np.int64]  # (chunks + 1,) where it begins in the (unpacked) bytes, and the end
-    skips: bool  # blank lines, which are no rows in a table of several columns
+    skips: bool  # whether there are blank lines, which are no rows in a table of several columns
     unchanged: Unchanged
     scratch: Path | None
     missing_numbers: tuple[float, ...] = ()  # become NaN
@@ -157,10 +157,10 @@ class TextFile:
         return f"<TextFile {self.where} n={self.n} (private)>"
 
     def check(self, names: Sequence[str]) -> None:
-        """Text declares no types: a cell that is not a number shows when it is read."""
+        """Do nothing: text declares no types. A cell that is not a number is found when it is read."""
 
     def numbers(self, names: Sequence[str], order: Rows, rows: int) -> Iterator[NDArray[Any]]:
-        """Yield these columns of the rows `order`; other than increasing ones go through scratch."""
+        """Yield these columns of the rows `order`; orders that do not increase go through scratch."""
         dtype = np.dtype(np.float64)
         length, origin = piece_rows(order, rows, max(1, _CHUNK // (8 * len(names))))
 
@@ -177,7 +177,7 @@ class TextFile:
         if not names:
             return None
         kinds = dict.fromkeys(names, pa.string())
-        chunks = np.flatnonzero(np.diff(self.starts))  # the last may hold blanks alone
+        chunks = np.flatnonzero(np.diff(self.starts))  # the last one may hold only blanks
         texts = self.unchanged.during(self._texts(chunks.tolist()))
 
         def read(placed: tuple[int, bytes]) -> Ids:
@@ -214,7 +214,7 @@ class TextFile:
         return in_order(read, self._texts(map(int, chunks)), _THREADS)
 
     def _table_of_ids(self, chunk: int, text: bytes, kinds: dict[str, Any]) -> Any:
-        """Return the ids, which usually stand at the start of a line: the rest need not be parsed."""
+        """Return the ids; they are usually at the start of a line, and then the rest is not parsed."""
         first = 1 + max(self.header.index(name) for name in kinds)
         cells = len(self.header)
         compiled = compiled_for(self.n * cells, many=_MANY)
@@ -243,29 +243,29 @@ class TextFile:
         kinds: dict[str, Any],
         header: Sequence[str] | None = None,
     ) -> Any:
-        """Parse some columns of a chunk, of which all cells are there or those of the `header`."""
+        """Parse some columns of a chunk whose lines have all cells, or only those of the `header`."""
         parse = partial(self._parsed, text, kinds, header or self.header)
 
         def explain(message: str) -> InputError:
-            try:  # of several cells that are wrong, threads come to another one each time
+            try:  # with threads, which of several wrong cells is reported varies
                 parse(threads=False)
             except (pa.ArrowException, ValueError) as error:
                 message = str(error)
             return self._explain(message)
 
         table = attempt(parse, explain)
-        # An open quotation mark is nothing to Arrow at the end of a text, and this may be one of many.
+        # Arrow accepts an open quotation mark at the end of a text, and a chunk is one text of many.
         open_ended = self.separator != BLANKS and text.count(b'"') % 2
         if open_ended or len(table) != self.starts[chunk + 1] - self.starts[chunk]:
             raise InputError(
-                f"the rows of {self.path} are not its lines: a quoted cell holds a line break, "
+                f"the rows of {self.path} do not match its lines: a quoted cell holds a line break, "
                 "or a quotation mark is not closed"
             )
         return table
 
     @property
     def _delimiter(self) -> str:
-        """What is between the cells once the text is tidy."""
+        """The separator of cells after `tidy`."""
         return "\t" if self.separator == BLANKS else self.separator
 
     def _parsed(
@@ -273,7 +273,7 @@ class TextFile:
     ) -> Any:
         return arrow_csv.read_csv(
             pa.BufferReader(text),
-            # One block: a row may be as long as it likes.
+            # One block, because the length of a row is not limited.
             read_options=arrow_csv.ReadOptions(
                 column_names=header, block_size=len(text) + 1, use_threads=threads
             ),
@@ -293,7 +293,7 @@ class TextFile:
     def _explain(self, message: str) -> InputError:
         """Say what is wrong with a chunk, without the cell and the row that Arrow quotes."""
         column = re.match(r"In CSV column #(\d+)", message)
-        # The cell, after a quotation mark, has no say in it.
+        # The part after a quotation mark is the cell; it must not decide which message is given.
         if column and "UTF8" not in message.partition("'")[0]:
             return NotNumericError(
                 f"column {self.header[int(column[1])]!r} of {self.path} holds something that is not a "
@@ -321,7 +321,7 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def refuse_other_kinds(line: bytes, path: Path) -> None:
-    """Refuse a file whose first line shows that it is no text in UTF-8, and say what it is instead."""
+    """Refuse a file whose first line shows that it is not text in UTF-8, and say what it is."""
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(f"{path} is text in UTF-16; save it in UTF-8")
     if line.startswith(b"PK\x03\x04"):
@@ -378,7 +378,7 @@ def _parse_header(line: bytes, separator: str | None, path: Path) -> tuple[str, 
 
 
 def _cut(text: str, separator: str, path: Path) -> list[str]:
-    """Return the cells of the header."""
+    """Return the names in the header."""
     try:
         return next(csv.reader([text], delimiter=separator, strict=True), [])
     except csv.Error:
@@ -387,7 +387,7 @@ def _cut(text: str, separator: str, path: Path) -> list[str]:
 
 
 def _refuse_data(header: Sequence[str], path: Path) -> None:
-    """Refuse a first line that looks like a row: its cells must not be quoted as if they were names."""
+    """Refuse a first line that looks like a row: messages would quote its cells as names."""
     missing = [name for name in header if name and name in MISSING]
     numbers = [name for name in header if re.fullmatch(r"[-+]?\d*\.?\d+([eE][-+]?\d+)?", name)]
     measured = any(not name.isdigit() for name in numbers)  # "1" may name a column, "1.75" does not
@@ -399,7 +399,7 @@ def _refuse_data(header: Sequence[str], path: Path) -> None:
 def _scan(
     file: IO[bytes], separator: str, path: Path
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
-    """Count lines, blank ones among them, and bytes chunk by chunk, from after the header on."""
+    """Count lines, blank lines and bytes of each chunk after the header."""
     compiled = compiled_for(os.fstat(file.fileno()).st_size, many=LARGE)
 
     def read() -> tuple[bytes, bytes]:
@@ -412,7 +412,7 @@ def _scan(
     def count(chunk: tuple[bytes, bytes]) -> tuple[int, int, int]:
         text, rest = chunk
         size = len(text) + len(rest)
-        # The rest of a line that has begun changes no count, and joining takes as long as counting.
+        # The rest of the last line changes no count, and joining takes as long as counting.
         if separator == BLANKS or text.endswith((b"\n", b"\r")) or b"\r" in rest or not text:
             text += rest
         return *count_lines(tidy(text) if separator == BLANKS else text, compiled), size

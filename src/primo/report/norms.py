@@ -1,0 +1,62 @@
+"""The part of the page about norms that were found from row lengths."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from primo.planning.plan import Plan
+from primo.released.found_norms import found_norms
+from primo.released.moments import ReleasedMoments
+from primo.released.norms import NormOption
+from primo.report.figures import lengths_chart
+from primo.report.prose import number
+from primo.report.templating import render
+
+__all__ = ["norms_section"]
+
+
+def norms_section(release: ReleasedMoments) -> Markup:
+    """Show the released histograms, the norms chosen, and what others would have given."""
+    plan, lengths = release.plan, release.lengths
+    if lengths is None:
+        return Markup("")
+    chosen = found_norms(plan, lengths)
+    charts = []
+    for block, counts, choice, clip in (
+        ("features", lengths.features, chosen.features, plan.features),
+        ("outcomes", lengths.outcomes, chosen.outcomes, plan.outcomes),
+    ):
+        if counts is None:
+            continue
+        caption = f"Lengths of the rows of {block}, as released, and the norm {number(clip.norm)}. "
+        caption += f"About {choice.shortened:.0%} of the rows are longer and were shortened."
+        if not choice.found:
+            caption = f"The counts of the {block} did not tell a norm; the stated one was used."
+        charts.append((lengths_chart(counts, norm=clip.norm, block=block), caption))
+    return render(
+        "norms.html",
+        words=_words(plan),
+        charts=charts,
+        options=[_row(option, plan) for option in chosen.options],
+    )
+
+
+def _words(plan: Plan) -> str:
+    search = plan.norm_search
+    if search is None:
+        return "The block is public, so its row lengths were counted exactly, at no cost."
+    share = float(search.spent) / plan.mu**2
+    return (
+        f"{share:.1%} of the budget (of μ²) paid for a count of rows by length, with noise of "
+        f"{number(search.sigma)} rows on each count. The norms follow from these counts alone."
+    )
+
+
+def _row(option: NormOption, plan: Plan) -> tuple[str, str, str]:
+    used = (option.feature_norm, option.outcome_norm) == (plan.features.norm, plan.outcomes.norm)
+    return (
+        f"features {number(option.feature_norm)}, outcomes {number(option.outcome_norm)}"
+        + (" (used)" if used else ""),
+        f"features {option.feature_shortened:.0%}, outcomes {option.outcome_shortened:.0%}",
+        f"{option.lost:.3f} of the outcomes’ variance",
+    )
