@@ -116,8 +116,8 @@ class ComposedSSP(MomentBaseline):
         return self.outcome_bounds if self.outcome_limit is None else self.outcome_limit
 
     def _from_moments(self, moments: ExactMoments) -> tuple[Matrix, Guarantee | None]:
-        # Moments cannot be clipped entry by entry: the caller makes sure that entries keep the limit,
-        # or rows the norm √l·limit, which costs no more in all (the cost depends on Σ_j b_j²).
+        # Moments cannot be clipped entry by entry: the caller must make sure that entries keep the
+        # limit, or rows the norm √l·limit, which costs no more in all (the cost depends on Σ_j b_j²).
         d, l = moments.association.shape
         budget = Budget(epsilon=self.epsilon, delta=self.delta)
         scales = ssp_scales(budget, l, composition=self.composition, joint=self.joint)
