@@ -269,7 +269,7 @@ def test_the_fixed_order_is_a_sum():
     for width in (*range(1, 20), 8193):
         rows = np.trunc(rng.normal(size=(3, width)) * 1e12)
         exact = [float(sum(int(value) ** 2 for value in row)) for row in rows]
-        np.testing.assert_allclose(module._squares_in_order(rows), exact, rtol=1e-14)
+        np.testing.assert_allclose(module.squares_in_order(rows), exact, rtol=1e-14)
 
 
 def folded(source, plan, **how):
