@@ -28,7 +28,7 @@ from primo.privacy.subsampling import true_epsilon
 __all__ = ["check_plan", "noisy_blocks"]
 
 #: Last digits of a calibration may change with a version; radii and scales are rounded to a grid.
-_FLATTERED, _OVERSTATED = 1e-6, 1e-4
+_TOO_SMALL, _TOO_LARGE = 1e-6, 1e-4
 
 
 def check_plan(plan: Plan) -> None:
@@ -63,7 +63,7 @@ def _refuse(unless: bool, reason: str) -> None:
 
 def _fits(stated: float, true: float) -> bool:
     """Whether a stated loss is the true one: hardly below it, and not far above."""
-    return true * (1 - _FLATTERED) <= stated <= true * (1 + _OVERSTATED)
+    return true * (1 - _TOO_SMALL) <= stated <= true * (1 + _TOO_LARGE)
 
 
 def _check_sizes(plan: Plan) -> None:
@@ -128,7 +128,7 @@ def _check_origin(plan: Plan) -> None:
     )
     paid = math.sqrt(joint_distance(plan.grid.p, 0 * plan.grid.q, 0 * plan.grid.s))
     _refuse(
-        not (earlier and private) or paid * (1 - _FLATTERED) <= plan.earlier_mu,
+        not (earlier and private) or paid * (1 - _TOO_SMALL) <= plan.earlier_mu,
         "the noise of the earlier covariance does not fit the guarantee of the earlier releases",
     )
 
@@ -139,10 +139,10 @@ def _check_noise(plan: Plan) -> None:
     spent = joint_distance(grid.p if plan.covariance_noisy else 0 * grid.p, grid.q, grid.s)
     _refuse(
         _fits(plan.mu, math.sqrt(spent + _searched(plan))),
-        "the noise does not fit the guarantee that the plan states: mu is another",
+        "the noise does not fit the guarantee that the plan states: mu differs",
     )
     if plan.covariance_noisy or plan.calibration != "exact":
-        split_fits = math.isclose(plan.split, grid.q / grid.p, rel_tol=_OVERSTATED)
+        split_fits = math.isclose(plan.split, grid.q / grid.p, rel_tol=_TOO_LARGE)
     else:
         split_fits = plan.split == 2.0  # nothing is to be split
     _refuse(split_fits, "the noise does not fit the split ratio that the plan states")
@@ -205,8 +205,8 @@ def _as_printed(plan: Plan) -> bool:
         scales = paper_scales(algorithm, plan.budget, rows=plan.n, sampled=sampled)
         q = scales.association**-2
         p = scales.covariance**-2 if private else q / 2
-        if math.isclose(plan.grid.q, q, rel_tol=_OVERSTATED) and math.isclose(
-            plan.grid.p, p, rel_tol=_OVERSTATED
+        if math.isclose(plan.grid.q, q, rel_tol=_TOO_LARGE) and math.isclose(
+            plan.grid.p, p, rel_tol=_TOO_LARGE
         ):
             return True
     return False

@@ -29,7 +29,7 @@ AUTO = "auto"
 _RAREST = 0.01
 
 #: Default norm of rows of genotypes, in mean lengths of a row.
-_AMPLE = 1.25
+_NORM_FACTOR = 1.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,7 +274,7 @@ class Bounds:
         kept = np.clip(f, _RAREST, 1 - _RAREST)
         spread = kept * (1 - kept)
         if norm is None:
-            norm = _AMPLE * max(1.0, float((f * (1 - f) / spread).sum())) ** 0.5
+            norm = _NORM_FACTOR * max(1.0, float((f * (1 - f) / spread).sum())) ** 0.5
         return cls(norm=norm, centre=copies * f, scale=np.sqrt(copies * spread))
 
     @classmethod
