@@ -178,7 +178,7 @@ def test_limits_of_the_ledger_and_of_a_data_set(ledger, people):
 
 def test_clocks_may_jump_backwards(ledger, people, monkeypatch, place):
     times = iter(f"{year}-01-01T00:00:00Z" for year in range(2030, 1990, -1))
-    monkeypatch.setattr(book, "_now", lambda: next(times))
+    monkeypatch.setattr(appender, "now", lambda: next(times))
     for i in range(3):
         ledger.charge(people(FIRST), tenth(), release_id=f"r{i}", purpose="p")
     history = open_ledger(place).history()

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import getpass
-import json
-import math
 import os
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from primo.errors import Argument, BudgetError, InputError, LedgerError, Message
+from primo.ledger.appender import Appender, now, user_name
 from primo.ledger.chain import Row, link
 from primo.ledger.entries import Charge, Entry, Spent
 from primo.ledger.export import write_export
 from primo.ledger.key import Key, lost_key
 from primo.ledger.naming import Naming
 from primo.ledger.people import Sketch, share_people, tokens_digest, tokens_from_bytes
+from primo.ledger.refusal import refusal
 from primo.ledger.state import FORMAT, State, read_state
 from primo.ledger.store import Store, Writer
-from primo.privacy.accounting import Cost, epsilon_spent, fits, left
+from primo.privacy.accounting import Cost, fits
 from primo.privacy.budget import Budget
-from primo.privacy.calibration import mu_of
 
 __all__ = ["Ledger", "first_row"]
 
@@ -121,7 +117,7 @@ class Ledger:
         _check_text(release_id=release_id, purpose=purpose)
         self._check_sketch(sketch)
 
-        def act(appender: _Appender) -> Charge:
+        def act(appender: Appender) -> Charge:
             state = appender.state
             state.naming.check(sketch.person, self.where)
             earlier = state.charges.get(release_id)
@@ -146,7 +142,7 @@ class Ledger:
                 release_id=release_id,
                 cost=cost.to_dict(),
                 purpose=purpose,
-                user=_user(user),
+                user=user_name(user),
             )
             return appender.state.charges[release_id]
 
@@ -162,19 +158,19 @@ class Ledger:
         limits = {state.limit, *state.limits.values()}
         if not any(fits([cost], limit) for limit in limits):
             whom = "people who are new to it"
-            raise BudgetError(_refusal(self.where, whom, state.limit, [], cost))
+            raise BudgetError(refusal(self.where, whom, state.limit, [], cost))
 
     def finish(self, release_id: str, digest: str) -> Charge:
         """Record that a release was published, with its digest; this cannot be changed later."""
         _check_text(release_id=release_id, digest=digest)
 
-        def act(appender: _Appender) -> Charge:
+        def act(appender: Appender) -> Charge:
             charge = appender.state.charges.get(release_id)
             if charge is None:
                 raise LedgerError(f"release {release_id!r} was never charged to {self.where}")
             if charge.digest is None:
                 appender.write(
-                    kind="finish", release_id=release_id, digest=digest, user=_user(None)
+                    kind="finish", release_id=release_id, digest=digest, user=user_name(None)
                 )
             elif charge.digest != digest:
                 raise LedgerError(
@@ -207,7 +203,7 @@ class Ledger:
         if isinstance(dataset, Sketch):
             self._check_sketch(dataset)
 
-        def act(appender: _Appender) -> Charge:
+        def act(appender: Appender) -> Charge:
             earlier = appender.state.charges.get(release_id)
             if earlier is not None:
                 if earlier.cost != cost or not earlier.elsewhere:
@@ -225,7 +221,7 @@ class Ledger:
                 release_id=release_id,
                 cost=cost.to_dict(),
                 purpose=purpose,
-                user=_user(user),
+                user=user_name(user),
             )
             return appender.state.charges[release_id]
 
@@ -237,14 +233,14 @@ class Ledger:
         """Change the limit of a data set, or, without one, of all that have none of their own."""
         _check_text(purpose=purpose)
 
-        def act(appender: _Appender) -> None:
+        def act(appender: Appender) -> None:
             state = appender.state
             number = None if dataset is None else state.labelled(dataset)
             if limit == (state.limit if number is None else state.limits.get(number)):
                 return
             stored = {"epsilon": limit.epsilon, "delta": limit.delta}
             appender.write(
-                kind="limit", dataset=number, limit=stored, purpose=purpose, user=_user(user)
+                kind="limit", dataset=number, limit=stored, purpose=purpose, user=user_name(user)
             )
 
         self._write(act)
@@ -294,7 +290,7 @@ class Ledger:
     def _state(self) -> State:
         return read_state(self._store.rows(), self._key, where=self.where)
 
-    def _write(self, act: Callable[[_Appender], T]) -> T:
+    def _write(self, act: Callable[[Appender], T]) -> T:
         if self._readonly:
             raise LedgerError(
                 f"{self.where} was opened as read-only",
@@ -303,7 +299,7 @@ class Ledger:
         key = self.key
 
         def locked(writer: Writer) -> T:
-            return act(_Appender(writer=writer, key=key, where=self.where))
+            return act(Appender(writer=writer, key=key, where=self.where))
 
         return self._store.write(locked)
 
@@ -339,10 +335,10 @@ class Ledger:
             limits[state.limit_of(number)] = repr(state.datasets[number].label)
         for limit, whom in limits.items():
             if not fits([*earlier, cost], limit):
-                raise BudgetError(_refusal(self.where, whom, limit, earlier, cost))
+                raise BudgetError(refusal(self.where, whom, limit, earlier, cost))
 
     def _register(
-        self, appender: _Appender, sketch: Sketch, related: frozenset[int], label: str | None
+        self, appender: Appender, sketch: Sketch, related: frozenset[int], label: str | None
     ) -> int:
         """Return the number of the data set of these people, which may be new."""
         known = appender.state.number_of(sketch.digest)
@@ -358,7 +354,7 @@ class Ledger:
             person=sketch.person and list(sketch.person),
             people=sketch.digest,
             overlaps=sorted(related),
-            user=_user(None),
+            user=user_name(None),
         )
         return number
 
@@ -379,23 +375,6 @@ class Ledger:
             )
 
 
-@dataclass(kw_only=True)
-class _Appender:
-    """Appends entries inside a transaction, and knows the state after each."""
-
-    writer: Writer
-    key: Key
-    where: str
-
-    def __post_init__(self) -> None:
-        self.state = read_state(self.writer.rows(), self.key, where=self.where)
-
-    def write(self, **fields: Any) -> None:
-        row = link(self.state.last, {**fields, "time": _now()}, self.key)
-        self.writer.append(row)
-        self.state.apply(json.loads(row.body), row)
-
-
 def first_row(limit: Budget, key: Key, naming: Naming) -> Row:
     """Return the entry that a ledger begins with."""
     fields = {
@@ -404,38 +383,10 @@ def first_row(limit: Budget, key: Key, naming: Naming) -> Row:
         "limit": {"epsilon": limit.epsilon, "delta": limit.delta},
         **naming.to_entry(),
         "key_check": key.check,
-        "user": _user(None),
-        "time": _now(),
+        "user": user_name(None),
+        "time": now(),
     }
     return link(None, fields, key)
-
-
-def _refusal(where: str, whom: str, limit: Budget, earlier: list[Cost], cost: Cost) -> str:
-    """Say what is needed, what is left and what can be done, in mu and in epsilon."""
-    rest, whole = left(earlier, limit), mu_of(limit)
-    alone = _digits(epsilon_spent([cost], limit.delta), up=True)
-    needs = f"epsilon={alone} at delta={limit.delta:.3g}"
-    if cost.mu is not None:
-        needs = f"mu={_digits(cost.mu, up=True)} ({needs})"
-    so_far = f"{len(earlier)} release{'s' * (len(earlier) != 1)} so far"
-    return (
-        f"this release needs {needs}, but {where} has mu={_digits(rest.mu)} (epsilon="
-        f"{_digits(rest.epsilon)}) of {_digits(whole)} (epsilon={limit.epsilon:g}) left for {whom} "
-        f"({so_far}). Nothing was charged. Ask for a smaller epsilon, or have the steward raise "
-        "the limit"
-    )
-
-
-def _digits(value: float, *, up: bool = False) -> str:
-    """Write a number with four digits; what is left is rounded down, what is needed up."""
-    if value <= 0 or math.isinf(value):
-        return f"{max(value, 0.0):g}"
-    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
-    steps = value / unit
-    # A number that was given in few digits keeps them.
-    near = round(steps)
-    whole = near if abs(steps - near) < 1e-6 else math.ceil(steps) if up else math.floor(steps)
-    return f"{whole * unit:.4g}"
 
 
 def _new_label(state: State, label: str) -> str:
@@ -444,19 +395,6 @@ def _new_label(state: State, label: str) -> str:
     while found in taken:
         found, copy = f"{label} ({copy})", copy + 1
     return found
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _user(given: str | None) -> str:
-    if given is not None:
-        return given
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # a container without user names
-        return f"uid {os.getuid()}"
 
 
 def _check_text(**texts: str) -> None:
