@@ -7,7 +7,7 @@ import math
 import pytest
 
 from primo.errors import BudgetError, InputError, LedgerError
-from primo.ledger import book, create_ledger, open_ledger, verify_export
+from primo.ledger import appender, create_ledger, open_ledger, verify_export
 from primo.privacy.accounting import Cost, Left, epsilon_spent, fits
 from primo.privacy.budget import Budget
 from primo.privacy.calibration import mu_of
