@@ -9,7 +9,7 @@ import click
 from primo.cli.options import PROTECTIONS, cost_options, forecast_options, json_option
 from primo.cli.output import say, show_json
 from primo.errors import InputError
-from primo.privacy.bounds import Bounds
+from primo.privacy.bounds import AUTO, Bounds
 
 __all__ = ["plan"]
 
@@ -37,6 +37,13 @@ __all__ = ["plan"]
     "--outcome-range", type=(float, float), metavar="LOWER UPPER", help="Range of the outcomes."
 )
 @click.option("--outcome-norm", type=float, help="Row norm of the outcomes, in half-widths.")
+@click.option(
+    "--norms",
+    type=click.Choice(["stated", "auto"]),
+    default="stated",
+    show_default=True,
+    help="auto: norms that are not stated are found privately.",
+)
 @forecast_options
 @click.option("--intercept/--no-intercept", default=True, help="Fit an intercept.")
 @click.option(
@@ -54,6 +61,7 @@ def plan(
     feature_norm: float | None,
     outcome_range: tuple[float, float] | None,
     outcome_norm: float | None,
+    norms: str,
     signal_r2: float,
     outcome_sd: float | None,
     feature_sd: float | None,
@@ -72,8 +80,8 @@ def plan(
         "d": features,
         "l": outcomes,
         "delta": delta,
-        "feature_bounds": _bounds(feature_range, feature_norm),
-        "outcome_bounds": _bounds(outcome_range, outcome_norm),
+        "feature_bounds": _bounds(feature_range, feature_norm, norms),
+        "outcome_bounds": _bounds(outcome_range, outcome_norm, norms),
         "fit_intercept": intercept,
     }
     signal = with_deviations(Signal(r2=signal_r2), outcome_sd=outcome_sd, feature_sd=feature_sd)
@@ -90,8 +98,9 @@ def plan(
         click.echo(str(found))
 
 
-def _bounds(given: tuple[float, float] | None, norm: float | None) -> Bounds | None:
+def _bounds(given: tuple[float, float] | None, norm: float | None, norms: str) -> Bounds | None:
     """Return the bounds of a block; None if no option gives any."""
+    stated: float | str | None = AUTO if norm is None and norms == AUTO else norm
     if given is None:
-        return None if norm is None else Bounds(norm=norm)
-    return Bounds(lower=given[0], upper=given[1], norm=norm)
+        return None if stated is None else Bounds(norm=stated)
+    return Bounds(lower=given[0], upper=given[1], norm=stated)

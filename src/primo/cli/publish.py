@@ -146,11 +146,15 @@ def preview(request: Request) -> None:
                 "epsilon": plan.epsilon,
                 "delta": plan.budget.delta,
                 "mu": plan.mu,
-                "noise": {
+                # Noise is proportional to norms, which are not known before they are found.
+                "noise": None
+                if plan.counted
+                else {
                     "covariance": plan.covariance_sigma,
                     "association": plan.association_sigma,
                     "outcome_moments": plan.outcome_sigma,
                 },
+                "norms_to_find": list(plan.counted),
                 "predicted_r2": None if expected is None else expected.chosen.r2,
                 "no_privacy_r2": None if expected is None else expected.chosen.no_privacy_r2,
                 "assumptions": None if expected is None else expected.law.words,
@@ -175,10 +179,13 @@ def preview(request: Request) -> None:
         f"Cost: epsilon {plan.epsilon:g}, delta {plan.budget.delta:g} (mu {plan.mu:.4g}), for all "
         "outcomes together."
     )
-    click.echo(
-        f"Noise in scaled units: covariance {plan.covariance_sigma:.4g}, association "
-        f"{plan.association_sigma:.4g}, outcome moments {plan.outcome_sigma:.4g}."
-    )
+    if plan.counted:
+        _show_search(plan)
+    else:
+        click.echo(
+            f"Noise in scaled units: covariance {plan.covariance_sigma:.4g}, association "
+            f"{plan.association_sigma:.4g}, outcome moments {plan.outcome_sigma:.4g}."
+        )
     if expected is not None:
         _show_forecast(expected)
     if account is not None:
@@ -363,6 +370,27 @@ def _forecast(request: Request) -> _Forecast | None:
             plan, association=plan.association, estimator="auto", signal=signal, than=chosen.r2
         ),
     )
+
+
+def _show_search(plan: Plan) -> None:
+    """Say that norms will be found, what that costs, and what it needs."""
+    blocks = " and ".join(plan.counted)
+    cost = "at no cost: they are public"
+    if plan.norm_search is not None:
+        share = float(plan.norm_search.spent) / plan.mu**2
+        cost = f"for {share:.1%} of the budget (of mu squared)"
+    click.echo(
+        f"Norms of the {blocks}: found first, from counts of rows by length, {cost}. The rows are "
+        "read twice. Noise is proportional to these norms."
+    )
+    for block in plan.counted:
+        clip = plan.features if block == "features" else plan.outcomes
+        if clip.is_plain and not clip.box:
+            say(
+                f"Note: the {block} have no range and no centre, so one norm holds for their raw "
+                "values. That serves columns about 0 in comparable units. Otherwise give ranges, or "
+                f"centres and scales: [{block}.columns.NAME] in the bounds file."
+            )
 
 
 def _show_forecast(expected: _Forecast) -> None:

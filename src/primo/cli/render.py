@@ -129,7 +129,8 @@ Write what is publicly known of them into a TOML file, and give it as --bounds:
   [{about}]
   lower = ...   # the range of each column: questionnaire scales, laboratory limits
   upper = ...
-  norm = ...    # optional: length of a row in half-widths; alone, of columns that are centred already
+  norm = ...    # optional: length of a row in half-widths; alone, of columns that are centred already;
+                # norm = "auto", or --norms auto, has it found privately for a small part of the budget
 docs/data.md has more, "Bounds in a file". """,
     "missing_centre": "--missing centre",
     "of_python": " of Python",

@@ -119,6 +119,7 @@ def law_of(plan: Plan, signal: Signal) -> Law:
         sd=signal.feature_sd,
         spread=signal.feature_spread,
         share=signal.feature_share(),
+        found="features" in plan.counted,
     )
     outcomes = _block(
         plan.outcomes,
@@ -127,6 +128,7 @@ def law_of(plan: Plan, signal: Signal) -> Law:
         sd=signal.outcome_sd,
         spread=signal.outcome_spread,
         share=signal.outcome_share(plan.l),
+        found="outcomes" in plan.counted,
     )
     return Law(features=features, outcomes=outcomes, signal=signal)
 
@@ -139,12 +141,21 @@ def _block(
     sd: float | tuple[float, ...] | None,
     spread: float | None,
     share: float,
+    found: bool,
 ) -> Block:
     """Return the law of one block: what is stated of it, else what its bounds say.
 
     `spread` is the stated share of the squared bound, `share` the one to take if only a norm is known.
+    A norm that is `found` from the rows shortens none before it is known.
     """
     known = _from_bounds(clip, block, share)
+    if found:
+        words = f"the norm of the {block}s is found from the rows"
+        if clip.is_plain and not clip.box:
+            words += "; their columns are centred and in comparable units"
+        else:
+            words = f"{known.words}; {words}"
+        known = dataclasses.replace(known, norm=math.inf, words=words)
     means, deviations, words = known.mean, known.sd, known.words
     if spread is not None:
         factor = math.sqrt(spread) * clip.norm / known.length

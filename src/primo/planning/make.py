@@ -120,7 +120,11 @@ def _auto_norms(settings: Settings, *, features: Bounds, outcomes: Bounds) -> tu
             ", which goes with ",
             Argument("calibration", "exact"),
             " and a covariance of all rows",
-            remedy=Message.of("state the norm, or leave ", Argument("covariance_rows"), " out"),
+            remedy=Message.of(
+                "state the norm, or leave ",
+                Argument("covariance_rows" if settings.calibration == "exact" else "calibration"),
+                " out",
+            ),
         )
     return found
 
@@ -146,7 +150,7 @@ def _check_fallback(plan: Plan, *, features: Bounds, outcomes: Bounds) -> None:
                 Argument("bounds.norm", "auto"),
                 f" and no range, but {plan.n} rows are too few to find a norm with ",
                 Argument("epsilon", plan.budget.epsilon),
-                remedy="State a norm or a range from public knowledge, or spend more",
+                remedy="State a norm or a range from public knowledge, or raise epsilon",
             )
 
 

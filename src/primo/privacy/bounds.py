@@ -362,6 +362,8 @@ def missing_bounds(block: str) -> BoundsError:
         "and in comparable units\n"
         f"  {name}=primo.Bounds(norm=..., centre=..., scale=...)   from a public "
         "reference panel or an earlier publication\n"
+        f'  {name}=primo.Bounds(lower=..., upper=..., norm="auto")   the same, with the row norm '
+        "found privately for a small part of the budget\n"
     )
     return BoundsError(
         f"the {block} are private and have no bounds, and primo will not read bounds off private "

@@ -113,8 +113,8 @@ def _found(plan: Plan) -> str:
     if plan.declined:
         which = " and ".join(plan.declined)
         text += (
-            f'; the {which} had norm="auto", but so few rows do not tell one at this budget: the norm '
-            "is that of the ranges"
+            f'; the {which} had norm="auto", but there are too few rows to find a norm at this budget: '
+            "the norm is that of the ranges"
         )
     return text
 

@@ -102,10 +102,13 @@ def blocks_chart(blocks: Sequence[Block]) -> Markup:
     return frame.svg("Signal against noise of each released block, noise = 1", height)
 
 
-def lengths_chart(counts: Floats, *, norm: float, block: str) -> Markup:
-    """Draw counts of rows by length, on a logarithmic axis, with the norm as a line."""
+def lengths_chart(counts: Floats, *, sigma: float, norm: float, block: str) -> Markup:
+    """Draw counts of rows by length, on a logarithmic axis, with the norm as a line.
+
+    Only bins around the norm and those that noise (`sigma`) does not reach are drawn.
+    """
     at = edges()
-    used = np.flatnonzero(counts[1:-1] > 0.02 * counts.max())
+    used = np.flatnonzero(counts[1:-1] > max(0.02 * float(counts.max()), 5 * sigma))
     around = int(np.searchsorted(at, norm))
     first = max(min(used.min(initial=around), around) - 8, 0)
     last = min(max(used.max(initial=around), around) + 8, len(at) - 2)
@@ -113,13 +116,8 @@ def lengths_chart(counts: Floats, *, norm: float, block: str) -> Markup:
     frame = _axes(
         x=_linear(math.log2(at[first]), math.log2(at[last + 1])),
         y=_linear(0.0, top, up=True),
-        x_ticks=[
-            (float(k), f"{2.0**k:.3g}")
-            for k in range(
-                math.ceil(math.log2(at[first])), math.floor(math.log2(at[last + 1])) + 1, 2
-            )
-        ],
-        y_ticks=[(0.0, "0"), (top, f"{top:.3g}")],
+        x_ticks=_octave_ticks(math.log2(at[first]), math.log2(at[last + 1])),
+        y_ticks=[(0.0, "0"), (top, f"{top:,.0f}")],
         x_title="length of a row, in scaled units",
         y_title="rows",
     )
@@ -143,6 +141,12 @@ def lengths_chart(counts: Floats, *, norm: float, block: str) -> Markup:
         HEIGHT - BOTTOM,
     )
     return frame.svg(f"Histogram of the lengths of rows of {block}")
+
+
+def _octave_ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Return at most seven whole powers of two between two logarithms."""
+    step = max(1, math.ceil((high - low) / 7))
+    return [(float(k), f"{2.0**k:.3g}") for k in range(math.ceil(low), math.floor(high) + 1, step)]
 
 
 def directions_chart(directions: Directions) -> Markup:

@@ -32,7 +32,11 @@ def norms_section(release: ReleasedMoments) -> Markup:
         caption += f"About {choice.shortened:.0%} of the rows are longer and were shortened."
         if not choice.found:
             caption = f"The counts of the {block} did not tell a norm; the stated one was used."
-        charts.append((lengths_chart(counts, norm=clip.norm, block=block), caption))
+        sigma = 0.0
+        if plan.norm_search is not None and plan.is_private(block):
+            sigma = plan.norm_search.sigma
+        chart = lengths_chart(counts, sigma=sigma, norm=clip.norm, block=block)
+        charts.append((chart, caption))
     return render(
         "norms.html",
         words=_words(plan),

@@ -1,4 +1,4 @@
-"""`make_release`: read every row once under a plan, and release."""
+"""`make_release`: read the rows under a plan, once for each stage, and release."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def make_release(
     client: Any = None,
     show_progress: bool = False,
 ) -> Release:
-    """Read every row of `source` once and release its moments under `plan`.
+    """Read the rows of `source` and release their moments under `plan`.
 
     `covariance`, in scaled units, is given where the plan does not take it from the rows. `client`, of
     dask.distributed, reads the rows on its workers (`primo.rows.cluster`); the result is the same.

@@ -36,6 +36,7 @@ Flags = NDArray[np.bool_]
 
 NARROW = 0.05  # of the half-width: a standard deviation below it wastes the range
 SHORT = 0.1  # of the norm: rows below it waste the norm
+UNLIKE = 10.0  # times as large as a typical column: one norm for both wastes the smaller one
 VAGUE = 0.5  # standard deviations of a column: the noise of its mean must not exceed it
 
 
@@ -52,6 +53,7 @@ def bound_doubts(release: ReleasedMoments) -> tuple[str, ...]:
         said += _ranges(block, stuck) if block.clip.box else []
         if not stuck.all():  # otherwise all other doubts follow from it
             said += _lengths(block) + _means(block)
+        said += _units(block, found=f"{block.word}s" in release.plan.counted)
     said += _genotypes(release)
     return tuple(f"{words[:1].upper()}{words[1:]}." for words in said)
 
@@ -178,6 +180,22 @@ def _means(block: Block) -> list[str]:
             "known means, tighter bounds, more rows or a larger epsilon"
         )
     return said
+
+
+def _units(block: Block, *, found: bool) -> list[str]:
+    """Look for raw columns of very different size, for which one norm was found."""
+    if not found or not block.clip.is_plain or block.clip.box or block.width < 2:
+        return []
+    squares = block.square
+    typical = float(np.median(squares)) + block.margin * block.square_error
+    if float(squares.max()) < UNLIKE**2 * typical:
+        return []
+    return [
+        f"the values of {block.some(squares == squares.max())} are more than {UNLIKE:g} times as large "
+        f"as those of a typical {block.word}: one norm was found for the whole row, and noise that "
+        "fits the largest column drowns the others. Next time: a range, or a centre and a scale, for "
+        f"every column ([{block.word}s.columns.NAME] in a bounds file)"
+    ]
 
 
 def _genotypes(release: ReleasedMoments) -> list[str]:

@@ -87,6 +87,11 @@ def summary(
         "coef: unshrunk, with noise and sampling in its interval. shrunk: what primo.coefficients "
         "returns."
     )
+    lines.append(
+        "z: a test of no effect that has its own variance, so not coef / std err; of the intercept, "
+        "against the"
+    )
+    lines.append("public centres of the bounds instead of 0.")
     if not plain.trusted.all():
         lines.append("!  wide or unbounded, conservative p-value: see below.")
     if not shrunk.trusted.all():
@@ -104,8 +109,9 @@ def _position(release: ReleasedMoments, outcome: str | int) -> int:
     if isinstance(outcome, str):
         if outcome not in names:
             some = ", ".join(repr(name) for name in names[:5])
+            more = " ..." if len(names) > 5 else ""
             raise InputError(
-                f"no outcome is called {outcome!r}; there are {len(names)}: {some} ..."
+                f"no outcome is called {outcome!r}; there are {len(names)}: {some}{more}"
             )
         return names.index(outcome)
     if not -len(names) <= outcome < len(names):
