@@ -122,7 +122,11 @@ def _auto_norms(settings: Settings, *, features: Bounds, outcomes: Bounds) -> tu
             " and a covariance of all rows",
             remedy=Message.of(
                 "state the norm, or leave ",
-                Argument("covariance_rows" if settings.calibration == "exact" else "calibration"),
+                *(
+                    (Argument("covariance_rows"),)
+                    if settings.calibration == "exact"
+                    else (Argument("calibration"),)
+                ),
                 " out",
             ),
         )

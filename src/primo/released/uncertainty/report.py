@@ -87,11 +87,8 @@ def summary(
         "coef: unshrunk, with noise and sampling in its interval. shrunk: what primo.coefficients "
         "returns."
     )
-    lines.append(
-        "z: a test of no effect that has its own variance, so not coef / std err; of the intercept, "
-        "against the"
-    )
-    lines.append("public centres of the bounds instead of 0.")
+    lines.append("z: tests no effect with a variance of its own, so it is not coef / std err. For the")
+    lines.append("   intercept, no effect means the public centres of the bounds instead of 0.")
     if not plain.trusted.all():
         lines.append("!  wide or unbounded, conservative p-value: see below.")
     if not shrunk.trusted.all():
