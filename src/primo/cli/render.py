@@ -92,6 +92,7 @@ PYTHON_ONLY = frozenset(
         "level",
         "margin",
         "missing_centre",
+        "norms_found",
         "outcome_bound",
         "random_state",
         "readonly",

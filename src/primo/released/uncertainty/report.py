@@ -87,7 +87,9 @@ def summary(
         "coef: unshrunk, with noise and sampling in its interval. shrunk: what primo.coefficients "
         "returns."
     )
-    lines.append("z: tests no effect with a variance of its own, so it is not coef / std err. For the")
+    lines.append(
+        "z: tests no effect with a variance of its own, so it is not coef / std err. For the"
+    )
     lines.append("   intercept, no effect means the public centres of the bounds instead of 0.")
     if not plain.trusted.all():
         lines.append("!  wide or unbounded, conservative p-value: see below.")
