@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.audit import thinner_noise
+from benchmarks.audit import scaled_noise
 from primo.audit import Setting, audit_in_one_run, audit_release, enough_canaries
 from primo.errors import InputError
 
@@ -46,14 +46,14 @@ def test_a_secret_sample():
 
 @pytest.mark.parametrize("factor", [0.87, 0.5**0.5])
 def test_too_little_noise_is_seen(factor):
-    with thinner_noise(factor):
+    with scaled_noise(factor):
         found = attacked(Setting(epsilon=5.0))
     assert found.violated
     assert found.verdict == "VIOLATED"
 
 
 def test_too_much_noise_is_seen_as_well():
-    with thinner_noise(2**0.5):
+    with scaled_noise(2**0.5):
         found = attacked(Setting(epsilon=5.0))
     assert found.verdict == "holds, loosely"
 
@@ -84,7 +84,7 @@ def test_one_run():
     assert found.canaries == 1000
     assert 0 < found.lower_any < found.lower <= 10
     assert not found.violated
-    with thinner_noise(0.5):
+    with scaled_noise(0.5):
         assert audit_in_one_run(epsilon=10.0, n=2000, d=10, l=200, seed=2).violated
 
 

@@ -41,6 +41,7 @@ EXPLAINED = np.append(0.0, np.geomspace(1e-5, 1, 46))  # candidate shares of the
 SHARE_PRIOR = 0.15 * np.log(np.maximum(EXPLAINED, EXPLAINED[1]))
 FEWER = slice(None, None, 4)  # of the shares: enough to compare replicas
 LEAST_COUNTED = 0.5  # of the replicas: their effective number is not let fall below this
+MOST_TEMPERED = 100  # steps of 0.8, until differences of a thousand million nats are none
 FACTORS = np.geomspace(0.04, 25, 29)  # candidate strengths of a group over its expectation
 
 
@@ -194,13 +195,15 @@ def _unlikely(gamma: float) -> float:
 
 
 def _flattened(scores: Floats) -> Floats:
-    """Weights of log-likelihoods (copies,), tempered until `LEAST_COUNTED` of them count."""
-    power = 1.0
-    while True:
-        _, weights = _normalised(power * scores)
+    """Weights of log-likelihoods (copies,), tempered until `LEAST_COUNTED` of them count.
+
+    Equal weights where that does not end: damaged numbers give scores that are not finite.
+    """
+    for step in range(MOST_TEMPERED):
+        _, weights = _normalised(0.8**step * scores)
         if 1 / float(weights @ weights) >= LEAST_COUNTED * len(weights):
             return weights
-        power *= 0.8
+    return np.full(len(scores), 1 / len(scores))
 
 
 def _posterior_mean(log_weights: Floats, candidates: Floats) -> tuple[Floats, Floats]:
