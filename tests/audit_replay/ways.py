@@ -23,7 +23,7 @@ X_NORM, Y_NORM = 4.0, 3.0
 SAMPLED, SEED = 3, 7
 EPSILON, DELTA = 2.0, 1e-6
 PUBLIC = {"features": "outcomes", "outcomes": "features", "both": None}
-AUTO = ("auto norms", "extension, auto norms")
+AUTO = ("auto norms", "extension, auto norms", "reference, auto norms")
 # A row of the secret sample, known here because the seed is.
 PLACE = int(np.flatnonzero(RandomBits.seeded(SEED).subset(N, SAMPLED, label="sample"))[0])
 
@@ -60,7 +60,7 @@ class Way:
             outcome_bounds=Bounds(norm="auto" if auto else Y_NORM),
             fit_intercept=self.intercept,
             outcome_moments=self.moments,
-            **changes.get(self.mechanism, {}),
+            **changes.get(self.mechanism.removesuffix(", auto norms"), {}),
         )
 
     def rows(self, seed=0):
@@ -118,7 +118,7 @@ class Way:
         """
         if not self.intercept:
             return 0.99
-        bare = self.mechanism in ("reference", "extension", "extension, auto norms")
+        bare = self.mechanism.startswith(("reference", "extension"))
         return 0.66 if self.protection == "features" and bare else 0.9
 
     def fit(self, x, y, **options):
@@ -148,6 +148,7 @@ def every_way():
             yield Way(protection, "projection")
     for protection, intercept in product(("both", "features"), (True, False)):
         yield Way(protection, "reference", intercept)
+    yield Way("both", "reference, auto norms")
     for intercept in (True, False):
         yield Way("both", "sampled", intercept)
         yield Way("outcomes", "row space", intercept)

@@ -88,6 +88,8 @@ def test_a_plan_that_forgets_a_stage_is_refused():
         edited(made, unit=2 * made.norm_search.unit),
         edited(made, outcomes=False),
         edited(made, variance_bits=40),
+        edited(made, variance_bits=61),
+        edited(made, unit=2**41),
         dataclasses.replace(made, auto_norms=("features",)),
     ):
         with pytest.raises(PrivacyError):

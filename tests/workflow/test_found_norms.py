@@ -1,5 +1,7 @@
 """Norms follow from released counts alone; a run that is killed between the stages finds the same."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,12 @@ import primo
 from factories import array_source
 from primo.errors import PrivacyError
 from primo.planning.settings import Settings
+from primo.privacy.lengths import BINS, edges
+from primo.released.found_norms import settled_plan
+from primo.released.moments import ReleasedLengths
+from primo.wall.noise import RandomBits
 from primo.workflow.fit import prepare, release_rows
+from primo.workflow.publish import begin, publish
 from primo.workflow.resume import Staging
 from replay import recording
 
@@ -87,3 +94,66 @@ def test_and_no_noise_for_other_rows(tmp_path, monkeypatch):
             staged(tmp_path / "out", rows())
     with pytest.raises(PrivacyError, match="drawn before"):
         staged(tmp_path / "out", rows(2.0))
+
+
+def test_a_run_without_a_ledger_that_is_killed_between_the_stages_can_be_resumed(
+    tmp_path, monkeypatch
+):
+    """Noise of the first stage was drawn: the folder with its secret must stay."""
+    source = array_source(*rows())
+    settings = Settings(epsilon=3, delta=1e-8, feature_bounds=AUTO, outcome_bounds=AUTO)
+    ready = prepare(source, settings)
+    out = tmp_path / "out"
+
+    def kill(*args, **options):
+        raise KilledError
+
+    with monkeypatch.context() as broken:
+        broken.setattr("primo.workflow.pipeline.settled_plan", kill)
+        with pytest.raises(KilledError):
+            publish(begin(out, ready, config="", account=None), source, ready)
+    assert (tmp_path / ".out.primo-partial" / "secret").exists()
+    assert publish(Staging.resume(out), source, ready).release.lengths is not None
+
+
+def test_a_stage_is_bound_once():
+    bits = RandomBits.sealed(bytes(range(32)))
+    bits.bound(b"one", stage="lengths")
+    with pytest.raises(PrivacyError, match="bound to a release already"):
+        bits.bound(b"two", stage="lengths")
+    bits.bound(b"three")
+    with pytest.raises(PrivacyError, match="bound to a release already"):
+        bits.bound(b"four", stage="another")
+
+
+def test_a_reference_panel_follows_the_norm_that_is_found():
+    """The constant of the panel's covariance is that of the plan, whatever norm was found."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(50, 3, size=(6000, 3))
+    y = 3 + (x - 50) @ np.array([1.0, -1.0, 0.5]) + rng.normal(size=6000)
+    panel = rng.normal(50, 3, size=(2000, 3))
+    limits = {"centre": 50, "scale": 3, "norm": "auto"}
+    fitted = model(
+        feature_bounds=primo.Bounds(**limits),
+        outcome_bounds=primo.Bounds(centre=3, scale=5, norm="auto"),
+        public_covariance=np.cov(panel.T),
+        public_mean=panel.mean(axis=0),
+    ).fit(x, y)
+    release = fitted.release_
+    constant = release.plan.n * release.plan.constant**2
+    assert release.covariance[-1, -1] == pytest.approx(constant)
+    left = y - fitted.predict(x)
+    assert 1 - left.var() / y.var() > 0.9
+
+
+def test_a_norm_that_nothing_tells_is_rough_and_said_to_be():
+    """One row in every bin lights none: the norm is then the middle of the counts, and no placeholder."""
+    release = model(epsilon=1.7).fit(*rows()).release_
+    counts = np.zeros(BINS)
+    counts[100:400] = 10.0
+    lengths = ReleasedLengths(features=counts, outcomes=counts)
+    planned = replace(release.plan, features=replace(release.plan.features, norm=1.0))
+    settled = settled_plan(planned, lengths)
+    assert settled.features.norm == pytest.approx(edges()[250], rel=0.1)
+    said = replace(release, plan=settled, lengths=lengths).statement()
+    assert "told no norm" in " ".join(said.split())

@@ -19,7 +19,7 @@ from primo.planning.make import margin_of, paper_algorithm, sampled_scales
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.settings import Settings, check_choices
 from primo.privacy.calibration import epsilon_with_margin
-from primo.privacy.grid import SMALLEST_VARIANCE_BITS
+from primo.privacy.norm_search import LARGEST_UNIT, VARIANCE_BITS
 from primo.privacy.paper import PaperAlgorithm, paper_scales
 from primo.privacy.protection import Protection
 from primo.privacy.sensitivity import joint_distance
@@ -156,11 +156,19 @@ def _searched(plan: Plan) -> Fraction:
         plan.auto_norms in ((), ("features",), ("outcomes",), blocks),
         "the plan is not one that primo makes: it finds norms of blocks that do not exist",
     )
+    clips = {"features": plan.features, "outcomes": plan.outcomes}
+    _refuse(
+        all(
+            clips[block].box and math.isclose(clips[block].norm, math.sqrt(clips[block].width))
+            for block in plan.declined
+        ),
+        "the plan is not one that primo makes: a norm was not looked for and is not that of ranges",
+    )
     if search is None:
         return Fraction(0)
     _refuse(
-        search.variance_bits >= SMALLEST_VARIANCE_BITS
-        and search.unit >= 1
+        search.variance_bits == VARIANCE_BITS
+        and 1 <= search.unit <= LARGEST_UNIT
         and all(
             getattr(search, block) == (plan.is_private(block) and block in plan.auto_norms)
             for block in blocks

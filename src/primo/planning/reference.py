@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from primo.errors import Advice, Argument, InputError, PrimoWarning
 from primo.planning.plan import Plan
 
-__all__ = ["reference_covariance"]
+__all__ = ["reference_covariance", "with_constant"]
 
 
 def reference_covariance(covariance: Any, mean: Any, plan: Plan) -> NDArray[np.float64] | None:
@@ -88,3 +88,15 @@ def _public_numbers(value: Any) -> NDArray[np.float64] | None:
     except (TypeError, ValueError):
         return None
     return array if np.isfinite(array).all() else None
+
+
+def with_constant(covariance: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
+    """Return the covariance with its constant, the last feature, multiplied by a factor.
+
+    The constant is proportional to the norm of the features, which may be found after the panel's
+    covariance was made.
+    """
+    scaled = covariance.copy()
+    scaled[-1] *= factor
+    scaled[:, -1] *= factor
+    return scaled

@@ -26,6 +26,9 @@ ENOUGH = 20.0
 #: Variance of the noise in grid units, as a power of two: large, so that the lattice does not show.
 VARIANCE_BITS = 60
 
+#: Grid units for one row, at most: counts of 2**21 rows fit int64 with their noise.
+LARGEST_UNIT = 2**40
+
 
 @dataclass(frozen=True, kw_only=True)
 class NormSearch:
@@ -56,8 +59,11 @@ def norm_search(*, mu: float, features: bool, outcomes: bool) -> NormSearch:
     """Choose the unit with which the histograms spend at most `mu`, and hardly less."""
     histograms = int(features) + int(outcomes)
     unit = math.floor(math.exp2(VARIANCE_BITS / 2) * mu / math.sqrt(2 * histograms) * (1 - 1e-12))
-    if unit < 1:
-        raise InputError(f"mu={mu!r} is too small to count row lengths with")
+    if not 1 <= unit <= LARGEST_UNIT:
+        raise InputError(
+            f"a budget of mu = {mu:.3g} is too small or too large to count row lengths with",
+            remedy="state the norm",
+        )
     search = NormSearch(features=features, outcomes=outcomes, unit=unit)
     if search.spent > Fraction(mu) ** 2:
         raise AssertionError(f"{search} exceeds mu={mu!r}")  # a bug, never the user's fault

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from primo.planning.plan import Plan
 from primo.privacy.bounds import Clip
+from primo.privacy.lengths import edges
 from primo.released.moments import ReleasedLengths
-from primo.released.norms import ChosenNorms, LengthHistogram, choose_norms
+from primo.released.norms import BlockChoice, ChosenNorms, LengthHistogram, choose_norms
 
 __all__ = ["found_norms", "settled_plan"]
 
@@ -20,8 +24,8 @@ def settled_plan(plan: Plan, lengths: ReleasedLengths) -> Plan:
     chosen = found_norms(plan, lengths)
     return replace(
         plan,
-        features=_with_norm(plan.features, chosen.features.norm),
-        outcomes=_with_norm(plan.outcomes, chosen.outcomes.norm),
+        features=_settled(plan.features, chosen.features, lengths.features),
+        outcomes=_settled(plan.outcomes, chosen.outcomes, lengths.outcomes),
     )
 
 
@@ -52,6 +56,15 @@ def found_norms(plan: Plan, lengths: ReleasedLengths) -> ChosenNorms:
     )
 
 
-def _with_norm(clip: Clip, norm: float) -> Clip:
-    """Return the clip with a norm; rows cut to ranges are never longer than √columns."""
-    return replace(clip, norm=min(norm, clip.width**0.5) if clip.box else norm)
+def _settled(clip: Clip, choice: BlockChoice, counts: NDArray[np.float64] | None) -> Clip:
+    """Return the clip with its norm; rows cut to ranges are never longer than √columns.
+
+    Where the counts tell no norm and no range gives one, it is where half of what was counted lies.
+    """
+    if clip.box:
+        return replace(clip, norm=min(choice.norm, clip.width**0.5))
+    if counts is None or choice.found:
+        return replace(clip, norm=choice.norm)
+    seen = np.maximum(counts[1:-1], 0.0)
+    half = int(np.searchsorted(np.cumsum(seen), seen.sum() / 2))
+    return replace(clip, norm=float(edges()[min(half + 1, len(edges()) - 1)]))

@@ -6,8 +6,9 @@ import math
 import textwrap
 from decimal import ROUND_CEILING, Decimal
 
-from primo.planning.plan import CovarianceOrigin, Plan
+from primo.planning.plan import CovarianceOrigin
 from primo.privacy.bounds import Clip
+from primo.released.found_norms import found_norms
 from primo.released.moments import ReleasedMoments
 
 __all__ = ["item", "statement"]
@@ -93,18 +94,27 @@ def _public(release: ReleasedMoments) -> str:
 def _bounds(release: ReleasedMoments) -> str:
     plan = release.plan
     text = f"features {_bound(plan.features)}; outcomes {_bound(plan.outcomes)}"
-    text += _found(plan)
+    text += _found(release)
     if plan.missing == "centre":
         text += "; missing values count as the public centre of their column"
     return text
 
 
-def _found(plan: Plan) -> str:
+def _found(release: ReleasedMoments) -> str:
     """Say which norms were found from the rows, and what that cost."""
-    text = ""
-    if plan.counted:
-        which = " and ".join(plan.counted)
-        text += f"; the norm of the {which} was found from a histogram of row lengths"
+    plan, text = release.plan, ""
+    if release.lengths is not None:
+        chosen = found_norms(plan, release.lengths)
+        told = [block for block in plan.counted if getattr(chosen, block).found]
+        if told:
+            which = " and ".join(told)
+            text += f"; the norm of the {which} was found from a histogram of row lengths"
+        untold = [block for block in plan.counted if block not in told]
+        if untold:
+            which = " and ".join(untold)
+            text += (
+                f"; a histogram of row lengths of the {which} told no norm, so it is a rough one"
+            )
     if plan.norm_search is not None:
         share = float(plan.norm_search.spent) / plan.mu**2
         text += (

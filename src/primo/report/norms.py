@@ -31,7 +31,9 @@ def norms_section(release: ReleasedMoments) -> Markup:
         caption = f"Lengths of the rows of {block}, as released, and the norm {number(clip.norm)}. "
         caption += f"About {choice.shortened:.0%} of the rows are longer and were shortened."
         if not choice.found:
-            caption = f"The counts of the {block} did not tell a norm; the stated one was used."
+            caption = (
+                f"The counts of the {block} did not tell a norm; {number(clip.norm)} was used."
+            )
         sigma = 0.0
         if plan.norm_search is not None and plan.is_private(block):
             sigma = plan.norm_search.sigma

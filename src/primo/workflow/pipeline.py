@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from primo._util.progress import row_progress
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin, Plan
+from primo.planning.reference import with_constant
 from primo.released.found_norms import settled_plan
 from primo.released.moments import PublicFeatures, ReleasedLengths
 from primo.released.projection import (
@@ -67,7 +68,10 @@ def make_release(
     walk = _Walk(source=source, threads=threads, client=client, show_progress=show_progress)
     lengths = None
     if plan.counted:
-        plan, lengths = _with_norms(walk, plan, bits=bits, backend=backend)
+        planned = plan
+        plan, lengths = _with_norms(walk, planned, bits=bits, backend=backend)
+        if covariance is not None and plan.intercept:
+            covariance = with_constant(covariance, plan.constant / planned.constant)
     sample = None
     if plan.draws_sample:
         sample = bits.subset(plan.n, plan.sampled or plan.n, label="sample")
