@@ -147,7 +147,7 @@ def test_a_reference_panel_follows_the_norm_that_is_found():
 
 
 def test_a_norm_that_nothing_tells_is_rough_and_said_to_be():
-    """One row in every bin lights none: the norm is then the middle of the counts, and no placeholder."""
+    """Few rows in every bin light none: the norm is then the middle of the counts."""
     release = model(epsilon=1.7).fit(*rows()).release_
     counts = np.zeros(BINS)
     counts[100:400] = 10.0
