@@ -151,12 +151,12 @@ def test_a_folder_that_goes_away(program):
 
 
 CLOCK = """
-import datetime, primo.ledger.book as book
+import datetime, primo.ledger.appender as appender
 class Clock(datetime.datetime):
     @classmethod
     def now(cls, tz=None):
         return datetime.datetime({year}, 1, 1, tzinfo=tz)
-book.datetime = Clock
+appender.datetime = Clock
 """
 
 
