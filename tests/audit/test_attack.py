@@ -138,10 +138,9 @@ def test_two_stages_are_mu_apart_together(setting):
     assert min(attack.distances) > Fraction(9999, 10_000) * mu**2
 
 
-@pytest.mark.parametrize("setting", NORMS.values(), ids=NORMS)
-def test_scores_over_both_stages_have_the_law_claimed(setting):
+def test_scores_over_both_stages_have_the_law_claimed():
     """Mean ±mu²/2 and standard deviation mu: 800 scores, five standard errors."""
-    attack = attack_on(setting)
+    attack = attack_on(next(iter(NORMS.values())))
     bits = new_bits_from(11)
     played = [attack.play(bool(i % 2), bits) for i in range(200)]
     scores = np.concatenate([np.where(truth, s, -s) for s, truth in played])

@@ -141,7 +141,6 @@ def every_way():
         yield Way(protection, moments="diagonal")
         yield Way(protection, "extension")
         yield Way(protection, "auto norms")
-        yield Way(protection, "auto norms", intercept=False)
         if protection != "features":
             yield Way(protection, "extension, auto norms")
         if protection != "both":
@@ -149,6 +148,7 @@ def every_way():
     for protection, intercept in product(("both", "features"), (True, False)):
         yield Way(protection, "reference", intercept)
     yield Way("both", "reference, auto norms")
+    yield Way("both", "auto norms", intercept=False)
     for intercept in (True, False):
         yield Way("both", "sampled", intercept)
         yield Way("outcomes", "row space", intercept)
