@@ -36,7 +36,7 @@ demo: install ## fit 1001 private regressions on a simulated cohort and compare
 	$(BIN)/python -m experiments.demo
 
 test: install ## the quick tests (a few minutes on two cores)
-	$(PYTEST) -n 2 -m "not statistical"
+	$(PYTEST) -n 2 --dist worksteal -m "not statistical"
 
 # Results of linear algebra differ between machines in their last digits, and numba is optional: what touches
 # arithmetic is run again with the kernels of processors without AVX-512, and without compiled loops.
