@@ -132,9 +132,9 @@ def _found(release: ReleasedMoments) -> str:
 def _noise(release: ReleasedMoments) -> str:
     plan = release.plan
     covariance = {
-        CovarianceOrigin.ROWS: _sigma(plan.covariance_sigma),
+        CovarianceOrigin.ROWS: _sigma(release.covariance_sigma),
         CovarianceOrigin.REFERENCE: "of the reference panel (public)",
-        CovarianceOrigin.EARLIER: f"{_sigma(plan.covariance_sigma)}, of the earlier release",
+        CovarianceOrigin.EARLIER: f"{_sigma(release.covariance_sigma)}, of the earlier release",
         CovarianceOrigin.ROW_SPACE: "exact (public)",
     }[plan.covariance_origin]
     if plan.sampled:
@@ -142,8 +142,8 @@ def _noise(release: ReleasedMoments) -> str:
     projected = ", then projected" if plan.association == "projection" else ""
     return (
         f"discrete Gaussian ({release.backend}), in scaled units: covariance {covariance}; "
-        f"association {_sigma(plan.association_sigma)}{projected}; outcome moments "
-        f"({'full' if plan.full_outcome_moments else 'diagonal'}) {_sigma(plan.outcome_sigma)}; "
+        f"association {_sigma(release.association_sigma)}{projected}; outcome moments "
+        f"({'full' if plan.full_outcome_moments else 'diagonal'}) {_sigma(release.outcome_sigma)}; "
         f"split ratio {plan.split:.3g}"
     )
 
