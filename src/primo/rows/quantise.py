@@ -35,6 +35,7 @@ __all__ = [
     "kernels_for",
     "missing_values",
     "outcome_quantiser",
+    "shorten_rows",
     "squares_in_order",
 ]
 
@@ -182,6 +183,16 @@ class Quantiser:
             length = min(2 * size, _FAR * self.clip.norm / float(np.abs(direction).max() or 1.0))
             # Cut or shortened it will be in any case: this far out, only the direction matters.
             z[i] = np.trunc(direction * (2 * size if self.clip.box else length) / self.step)
+
+
+def shorten_rows(rows: Matrix, limit: int) -> None:
+    """Shorten rows of whole numbers, in place, to a squared norm of at most `limit`, below 2**53.
+
+    Guarantee: afterwards every row is within it, and each is a function of itself alone.
+    """
+    over = np.flatnonzero(~(_squares(rows) <= limit))
+    if len(over):
+        Quantiser._shorten(rows, over, limit)
 
 
 def feature_quantiser(plan: Plan, *, kernel: Kernel | None = None) -> Quantiser:
