@@ -1,20 +1,14 @@
-"""The coefficients of a round on a grid: public integers, so that residuals are exact integers too.
+"""The coefficients of a round on a grid: public integers, so that residuals are exact.
 
-In round t the integer row x of features is multiplied by integers V, and y is truncated to the same unit
-u = h_r/2^m, with h_r the step of the round's residuals. Everything is exact in float64, in any order of
-summation, if
-
-- ‖V_j‖·‖x‖ < 2^52 for every outcome j: by Cauchy's inequality no partial sum of Σ|x_i V_ij| is larger;
-- no value of y is larger than 2^51 units.
-
-The first is a condition on m and, if need be, on the length of V_j; the second on m alone, because
-values of y are cut to a public range: that of the bounds, or 256 times the outcomes' norm if that is
-less.
+In round t the integer row x of features is multiplied by integers V, in units of 2^-m steps of the
+residuals. If ‖V_j‖·‖x‖ < 2^52 for every outcome j then, by Cauchy's inequality, no partial sum of
+Σ|x_i V_ij| is larger, and float64 computes Vᵀx exactly, in any order of summation. That fixes m and, if
+need be, shortens V_j. What is left of a residual (the outcome in steps, minus the prediction) is
+computed value by value, so that a residual is a function of its row alone.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -23,16 +17,12 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.planning.plan import Plan
-from primo.privacy.bounds import Clip
 
-__all__ = ["ResidualGrid", "cut_clip", "residual_grid"]
+__all__ = ["ResidualGrid", "residual_grid"]
 
 Matrix = NDArray[np.float64]
 
-#: Values of outcomes are cut to so many times the outcomes' norm.
-_REACH = 256.0
-
-#: Predictions and outcomes stay below this in units, each.
+#: Predictions stay below this in units, with room for rounding.
 _LARGEST = 2.0**51
 
 #: Finer than a step by so many bits at most.
@@ -43,32 +33,22 @@ _MOST_BITS = 16
 class ResidualGrid:
     """What a round takes residuals of: public integers, and the unit they are in."""
 
-    integers: Matrix  # (width, l) V, whole numbers; a residual is y − Vᵀx in units
+    integers: Matrix  # (width, l) V, whole numbers: a row x is predicted to have Vᵀx units
     bits: int  # m: a step of the residuals is 2**m units
     clip: float  # bound on a residual in scaled units
-    cut: Clip  # of the outcomes before a residual is taken; scaled units of the clip are `reach` long
-    reach: float  # values of outcomes are cut to ± this, in scaled units
+
+    @property
+    def in_steps(self) -> Matrix:
+        """V/2^m, (width, l): predictions in steps of the residuals; exact."""
+        return self.integers * 2.0**-self.bits
 
     def coefficients(self, plan: Plan) -> Matrix:
         """Return W in scaled units, (width, l); `plan` is that of the round."""
-        return self.integers * (self.unit(plan) / plan.feature_step)
-
-    def unit(self, plan: Plan) -> float:
-        """Return u in scaled units."""
-        return plan.outcome_step * 2.0**-self.bits
+        return self.in_steps * (plan.outcome_step / plan.feature_step)
 
 
-def cut_clip(clip: Clip) -> tuple[Clip, float]:
-    """Return the range that values of outcomes are cut to as a clip, and its half-width."""
-    reach = _REACH * clip.norm
-    if clip.box:
-        reach = min(1.0, reach)
-    cut = dataclasses.replace(clip, scale=clip.scale * reach, box=True, norm=math.sqrt(clip.width))
-    return cut, reach
-
-
-def residual_grid(plan: Plan, coefficients: Matrix, *, outcomes: Clip) -> ResidualGrid:
-    """Round coefficients to the finest grid on which residuals are exact.
+def residual_grid(plan: Plan, coefficients: Matrix) -> ResidualGrid:
+    """Round coefficients to the finest grid on which predictions are exact.
 
     Parameters
     ----------
@@ -76,21 +56,14 @@ def residual_grid(plan: Plan, coefficients: Matrix, *, outcomes: Clip) -> Residu
         That of the round (`planning.rounds.round_plan`).
     coefficients
         (width, l) in scaled units. Columns that are too long are shortened.
-    outcomes
-        The outcomes' own clip, before residuals.
     """
     if coefficients.shape != (plan.width, plan.l) or not np.isfinite(coefficients).all():
         raise InputError("the coefficients of a round do not fit its plan")
-    cut, reach = cut_clip(outcomes)
     longest = _LARGEST / math.sqrt(plan.grid.feature_radius_squared)
     steps = coefficients * (plan.feature_step / plan.outcome_step)
     lengths = np.sqrt(np.einsum("ij,ij->j", steps, steps))
-    most = float(lengths.max())
-    finest = plan.outcome_step * _LARGEST / (math.sqrt(plan.l) * reach)
-    bits = math.floor(min(math.log2(finest), math.log2(longest / max(most, 1e-300)), _MOST_BITS))
-    if math.log2(finest) < 0:
-        raise InputError("the clip of a round is too small for residuals that are exact")
-    bits = max(bits, 0)
+    room = math.floor(math.log2(longest / max(float(lengths.max()), 1e-300)))
+    bits = max(0, min(room, _MOST_BITS))
     steps *= np.minimum(1.0, longest / np.maximum(lengths, 1e-300))
     integers = np.trunc(steps * 2.0**bits)
-    return ResidualGrid(integers=integers, bits=bits, clip=plan.outcomes.norm, cut=cut, reach=reach)
+    return ResidualGrid(integers=integers, bits=bits, clip=plan.outcomes.norm)

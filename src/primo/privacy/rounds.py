@@ -37,8 +37,8 @@ GROWTH = 1.15
 #: its noise multiplies only what is left.
 ROUND_SPLIT = 2.0
 
-#: The outcomes' norm over the clip of a round, at most: residuals for a smaller clip would not be
-#: integers that float64 holds exactly (`rows.residuals`).
+#: The outcomes' norm over the clip of a round, at most: predictions that are exact in steps of a
+#: smaller clip could not be as long as outcomes (`planning.residuals`).
 LARGEST_CLIP_RATIO = 4096.0
 
 

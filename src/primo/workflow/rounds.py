@@ -16,7 +16,7 @@ import numpy as np
 
 from primo.errors import InputError
 from primo.planning.plan import Plan
-from primo.planning.residuals import ResidualGrid, cut_clip, residual_grid
+from primo.planning.residuals import ResidualGrid, residual_grid
 from primo.planning.rounds import clip_of_round, round_plan
 from primo.released.estimate.rounds import next_step
 from primo.released.rounds import ReleasedRound
@@ -77,7 +77,7 @@ def release_rounds(
     for number in range(plan.round_count):
         found = kept.round(number) if number else None
         if found is None:
-            step = kept.step(number, plan) if number else None
+            step = kept.step(number) if number else None
             if number and step is None:
                 step = step_of(plan, released)
                 kept.save_step(number, step)
@@ -93,7 +93,7 @@ def step_of(plan: Plan, released: Sequence[ReleasedRound]) -> ResidualGrid:
     """Return what the next round takes residuals of; a function of the plan and of released numbers."""
     step = next_step(plan, released)
     own = round_plan(plan, len(released), clip_of_round(plan, step.clip))
-    return residual_grid(own, step.coefficients, outcomes=plan.outcomes)
+    return residual_grid(own, step.coefficients)
 
 
 def _one_round(
@@ -131,17 +131,12 @@ class _Kept:
 
     record: RoundRecord | None
 
-    def step(self, number: int, plan: Plan) -> ResidualGrid | None:
+    def step(self, number: int) -> ResidualGrid | None:
         stored = self._load(f"step-{number + 1}")
         if stored is None:
             return None
-        cut, reach = cut_clip(plan.outcomes)
         return ResidualGrid(
-            integers=stored["integers"],
-            bits=int(stored["bits"]),
-            clip=float(stored["clip"]),
-            cut=cut,
-            reach=reach,
+            integers=stored["integers"], bits=int(stored["bits"]), clip=float(stored["clip"])
         )
 
     def save_step(self, number: int, step: ResidualGrid) -> None:
