@@ -256,6 +256,11 @@ def extension_plan(
     )
     # The stored covariance keeps its own noise; nothing of it is drawn again.
     kept = earlier.grid.covariance_variance_bits
+    if (
+        earlier.rounds is not None
+    ):  # that of all rounds together, as a power of two that is not less
+        precision = float(sum(grid.p for grid in earlier.rounds.grids))
+        kept = math.ceil(2 * math.log2(earlier.grid.feature_radius_squared) - math.log2(precision))
     if joint_distance(0 * grid.p, grid.q, grid.s) > left**2:
         raise AssertionError(f"{grid} exceeds mu={mu!r}")  # a bug, never the user's fault
     origin = earlier.covariance_origin

@@ -79,13 +79,16 @@ def make_release(
             covariance = with_constant(covariance, plan.constant / planned.constant)
     noise_threads = threads or (2 if plan.width * plan.l > _MANY else 1)
     if plan.rounds is not None:
+        feature_names, outcome_names = source.feature_names, source.outcome_names
+        rounds = release_rounds(
+            walk, plan, bits=bits, backend=backend, threads=noise_threads, record=record
+        )
+        # As below: no row is read again.
         return pooled_release(
             plan,
-            release_rounds(
-                walk, plan, bits=bits, backend=backend, threads=noise_threads, record=record
-            ),
-            feature_names=source.feature_names,
-            outcome_names=source.outcome_names,
+            rounds,
+            feature_names=feature_names,
+            outcome_names=outcome_names,
             reproducible=bits.reproducible,
             backend=backend,
             lengths=lengths,
