@@ -53,6 +53,7 @@ OPTIONS = {
     "public_mean": "--public-mean",
     "purpose": "--purpose",
     "role": "--role",
+    "rounds": "--rounds",
     "rows_per_person": "--rows-per-person",
     "same_order": "--same-order",
     "signal.feature_sd": "--feature-sd",
