@@ -5,6 +5,10 @@ residuals. If ‖V_j‖·‖x‖ < 2^52 for every outcome j then, by Cauchy's in
 Σ|x_i V_ij| is larger, and float64 computes Vᵀx exactly, in any order of summation. That fixes m and, if
 need be, shortens V_j. What is left of a residual (the outcome in steps, minus the prediction) is
 computed value by value, so that a residual is a function of its row alone.
+
+The row inside a residual is not shortened to the features' norm, as the one in the moments is, but to
+`wide_factor` times that: with shortened rows in both places, rounds would approach the regression on
+shortened rows. For the sensitivity it does not matter, because the residual is clipped afterwards.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.planning.plan import Plan
 
-__all__ = ["ResidualGrid", "residual_grid"]
+__all__ = ["ResidualGrid", "residual_grid", "wide_factor"]
 
 Matrix = NDArray[np.float64]
 
@@ -27,6 +31,10 @@ _LARGEST = 2.0**51
 
 #: Finer than a step by so many bits at most.
 _MOST_BITS = 16
+
+#: Rows inside residuals are shortened to so many times the features' norm: their squared length, at
+#: most 2^40 times 2^12 in steps, is below 2^53 and so exact.
+_WIDEST = 64.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,6 +55,13 @@ class ResidualGrid:
         return self.in_steps * (plan.outcome_step / plan.feature_step)
 
 
+def wide_factor(plan: Plan) -> float:
+    """Return how much longer than the features' norm a row inside a residual may be."""
+    clip = plan.features
+    longest = math.sqrt(clip.width) / clip.norm if clip.box else _WIDEST
+    return min(max(1.0, longest), _WIDEST)
+
+
 def residual_grid(plan: Plan, coefficients: Matrix) -> ResidualGrid:
     """Round coefficients to the finest grid on which predictions are exact.
 
@@ -59,8 +74,10 @@ def residual_grid(plan: Plan, coefficients: Matrix) -> ResidualGrid:
     """
     if coefficients.shape != (plan.width, plan.l) or not np.isfinite(coefficients).all():
         raise InputError("the coefficients of a round do not fit its plan")
-    longest = _LARGEST / math.sqrt(plan.grid.feature_radius_squared)
-    steps = coefficients * (plan.feature_step / plan.outcome_step)
+    longest = _LARGEST / (wide_factor(plan) * math.sqrt(plan.grid.feature_radius_squared))
+    with np.errstate(over="ignore"):
+        steps = coefficients * (plan.feature_step / plan.outcome_step)
+    steps = np.clip(steps, -longest, longest)
     lengths = np.sqrt(np.einsum("ij,ij->j", steps, steps))
     room = math.floor(math.log2(longest / max(float(lengths.max()), 1e-300)))
     bits = max(0, min(room, _MOST_BITS))

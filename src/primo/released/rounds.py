@@ -25,7 +25,8 @@ class Scales:
 class ReleasedRound:
     """One round: noisy moments of the features and of residuals, in scaled units.
 
-    A residual is r = y − Wᵀx̃, shortened to `clip`, with the very row x̃ that the moments are made of.
+    A residual is r = y − Wᵀx, shortened to `clip`, with the row x of features before it is shortened to
+    the features' norm; the moments are made of the shortened one.
     """
 
     coefficients: Matrix  # (width, l) W as it was used, on its grid; zeros in the first round

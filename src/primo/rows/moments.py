@@ -17,10 +17,15 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin, Plan
-from primo.planning.residuals import ResidualGrid
+from primo.planning.residuals import ResidualGrid, wide_factor
 from primo.rows.genotype_products import Signs
 from primo.rows.public_block import PublicRows
-from primo.rows.quantise import feature_quantiser, kernels_for, outcome_quantiser
+from primo.rows.quantise import (
+    feature_quantiser,
+    kernels_for,
+    outcome_quantiser,
+    shorten_rows,
+)
 from primo.rows.residuals import ResidualQuantiser
 from primo.rows.sources.base import Block, Source
 from primo.rows.walk import Progress, thread_number, walk
@@ -132,6 +137,7 @@ class _Accumulator:
         self._residuals = None
         if self.residuals is not None:
             self._residuals = ResidualQuantiser(plan, self.residuals, kernel=kernel)
+            self._wide = feature_quantiser(plan, kernel=kernel, wider=wide_factor(plan))
         self._summed = plan.covariance_origin is CovarianceOrigin.ROWS
         self._signs: Signs | None = None
         unit = self._features.box_end
@@ -162,23 +168,40 @@ class _Accumulator:
         if m > self.rows or shapes != ((m, self.plan.d), (m, self.plan.l)):
             raise InputError("a source gave a block of the wrong size")
         signs = None if self._signs is None else self._signs.of(block.features)
-        if signs is None:
-            self._features(block.features, self._x[:m])
+        x, y = self._x[:m], self._y[:m]
         if self._residuals is None:
-            self._outcomes(block.outcomes, self._y[:m])
+            if signs is None:
+                self._features(block.features, x)
+            self._outcomes(block.outcomes, y)
         else:
-            if self._signs is not None and signs is not None:
-                self._signs.integers(signs, self._x[:m])
-            self._residuals(self._x[:m], block.outcomes, self._y[:m])
+            self._add_residuals(self._residuals, block, signs, x, y)
         if self._at_once:
             np.matmul(self._rows[:m].T, self._rows[:m], out=self._product)
         else:
-            self._multiply(self._x[:m], self._y[:m], signs, chosen)
+            self._multiply(x, y, signs, chosen)
         for total, product in zip(self._totals, self._products, strict=True):
             # Every number is an integer below 2**53 already; the cast changes none.
             np.add(total, product, out=total, dtype=np.int64, casting="unsafe")
         self.done += m
         return m
+
+    def _add_residuals(
+        self,
+        residuals: ResidualQuantiser,
+        block: Block,
+        signs: NDArray[np.float32] | None,
+        x: Matrix,
+        y: Matrix,
+    ) -> None:
+        """Write residuals into `y`, and then the rows of features, shortened, into `x`."""
+        if self._signs is not None and signs is not None:  # rows that need no shortening
+            self._signs.integers(signs, x)
+            residuals(x, block.outcomes, y)
+            return
+        self._wide(block.features, x)
+        residuals(x, block.outcomes, y)
+        constant = self._features.constant or 0
+        shorten_rows(x[:, : self.plan.d], self._features.radius_squared - constant**2)
 
     def _multiply(
         self,

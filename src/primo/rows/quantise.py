@@ -35,6 +35,7 @@ __all__ = [
     "kernels_for",
     "missing_values",
     "outcome_quantiser",
+    "shorten_rows",
     "squares_in_order",
 ]
 
@@ -195,12 +196,26 @@ class Quantiser:
             z[i] = np.trunc(direction * (2 * size if self.clip.box else length) / self.step)
 
 
-def feature_quantiser(plan: Plan, *, kernel: Kernel | None = None) -> Quantiser:
-    """Return the map from rows of features to integer rows that a plan fixes."""
+def shorten_rows(rows: Matrix, limit: int) -> None:
+    """Shorten rows of whole numbers, in place, to a squared norm of at most `limit`, below 2**53.
+
+    Guarantee: afterwards every row is within it, and each is a function of itself alone.
+    """
+    over = np.flatnonzero(~(_squares(rows) <= limit))
+    if len(over):
+        Quantiser._shorten(rows, over, limit)
+
+
+def feature_quantiser(plan: Plan, *, kernel: Kernel | None = None, wider: float = 1.0) -> Quantiser:
+    """Return the map from rows of features to integer rows that a plan fixes.
+
+    Rows may be `wider` times as long as the plan's radius, for what is shortened to it later.
+    """
+    radius_squared = plan.grid.feature_radius_squared
     return Quantiser(
         clip=plan.features,
         step=plan.feature_step,
-        radius_squared=plan.grid.feature_radius_squared,
+        radius_squared=radius_squared if wider == 1 else math.floor(radius_squared * wider**2),
         constant=plan.constant_steps,
         missing=plan.missing,
         block="features",

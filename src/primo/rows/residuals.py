@@ -1,11 +1,12 @@
 """Residuals of a row as integers: a function of that row alone, whatever the block.
 
 A round takes the residual of every row: its outcomes in steps, cut to their ranges, minus the
-prediction from the integer row x that enters the moments. `planning.residuals` chooses public
-coefficients with which float64 computes predictions exactly, in any order of summation; everything else
-works on one number at a time. The difference is truncated and shortened by the same code as outcomes are
-(`rows.quantise`). So a residual has the properties that the sensitivity rests on: whole numbers, a
-squared norm at most the radius, and no dependence on any other row.
+prediction from the integer row x, before that is shortened to the norm with which it enters the
+moments. `planning.residuals` chooses public coefficients with which float64 computes predictions
+exactly, in any order of summation; everything else works on one number at a time. The difference is
+truncated and shortened by the same code as outcomes are (`rows.quantise`). So a residual has the
+properties that the sensitivity rests on: whole numbers, a squared norm at most the radius, and no
+dependence on any other row.
 """
 
 from __future__ import annotations
