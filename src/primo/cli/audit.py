@@ -45,6 +45,13 @@ __all__ = ["audit"]
     help="auto: norms are found from row lengths first, and both stages are attacked.",
 )
 @click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Rounds of the release; all are attacked together. Not under `features`.",
+)
+@click.option(
     "--trials",
     type=click.IntRange(min=1),
     default=4000,
@@ -65,6 +72,7 @@ def audit(
     split: float | None,
     calibration: str,
     norms: str,
+    rounds: int,
     trials: int,
     one_run: bool,
     json_: bool,
@@ -77,6 +85,7 @@ def audit(
     claim, the claim is nearly tight.
     """
     from primo.audit import Setting, audit_in_one_run, audit_release, enough_canaries
+    from primo.audit.round_attack import ROUND_ROWS
     from primo.audit.table import HEADER, ONE_RUN_HEADER, line, one_run_line
 
     if one_run:
@@ -85,6 +94,7 @@ def audit(
         page = table(ONE_RUN_HEADER, [one_run_line(each) for each in runs])
         violated = any(each.violated for each in runs)
     else:
+        protections = ("both", "features", "outcomes") if rounds == 1 else ("both", "outcomes")
         settings = [
             Setting(
                 epsilon=epsilon,
@@ -95,9 +105,10 @@ def audit(
                 calibration=calibration,
                 claim=epsilon,
                 norms_found=norms == "auto",
-                n=4000 if norms == "auto" else 1000,
+                rounds=rounds,
+                n=4000 if norms == "auto" else 1000 if rounds == 1 else ROUND_ROWS,
             )
-            for protection in protect or ("both", "features", "outcomes")
+            for protection in protect or protections
             for epsilon in epsilons
         ]
         audits = []
