@@ -41,8 +41,8 @@ NORMS = (
         (
             Patch(
                 "planning/make.py",
-                "left = mu if search is None else remaining_mu(mu, search)\n        calibrated",
-                "left = mu\n        calibrated",
+                "left = mu if search is None else remaining_mu(mu, search)\n        if count",
+                "left = mu\n        if count",
             ),
         ),
         (f"{_COST}::test_both_stages_together_spend_mu_and_no_more[both-0.05-1.0]",),

@@ -160,7 +160,9 @@ def _scale_residual(
         value = np.trunc(value)
         length = _plus(length, value * value)
         out[j] = value
-    return length if length < reach**2 else np.inf
+    if length < reach**2:
+        return length
+    return np.inf
 
 
 @_compiled(inline="always")
