@@ -188,7 +188,9 @@ def _centre_residual(
             value = value if abs(row[j]) <= _LARGEST else 0.0
         length = _plus(length, value * value)
         out[j] = value
-    return length if sizes < reach else np.inf
+    if sizes < reach:
+        return length
+    return np.inf
 
 
 # `fill` is tested once per row, not once per value: the loops over values stay short.
