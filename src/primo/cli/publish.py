@@ -25,6 +25,7 @@ from primo.forecast.compare import typical_sd, with_deviations
 from primo.forecast.forecast import Prediction, is_forecast, predict
 from primo.forecast.knowledge import better_knowledge
 from primo.forecast.law import Law, law_of
+from primo.forecast.reduced import reduction_of
 from primo.forecast.table import Better
 from primo.ledger import open_ledger
 from primo.planning.plan import Plan
@@ -349,6 +350,7 @@ class _Forecast:
     law: Law
     outcome_sd: float
     better: tuple[Better, ...]
+    simulated: str  # what stood for the whole; empty if all of it was simulated
 
 
 def _forecast(request: Request) -> _Forecast | None:
@@ -369,6 +371,7 @@ def _forecast(request: Request) -> _Forecast | None:
         better=better_knowledge(
             plan, association=plan.association, estimator="auto", signal=signal, than=chosen.r2
         ),
+        simulated=reduction_of([plan]).words,
     )
 
 
@@ -406,6 +409,8 @@ def _show_forecast(expected: _Forecast) -> None:
         f"  - the outcomes have a standard deviation of {expected.outcome_sd:.3g} (median, in their own "
         "units)"
     )
+    if expected.simulated:
+        click.echo(f"Simulated: {expected.simulated}.")
     if expected.better:
         click.echo("Better public knowledge, everything else unchanged: predicted R²")
         for better in expected.better:

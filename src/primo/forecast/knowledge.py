@@ -16,8 +16,9 @@ import numpy as np
 
 from primo.errors import InputError, WeakGuaranteeWarning
 from primo.forecast.assumptions import Signal
-from primo.forecast.forecast import LARGE, is_forecast, predict
+from primo.forecast.forecast import is_forecast, predict
 from primo.forecast.law import Block, law_of
+from primo.forecast.reduced import LARGEST
 from primo.forecast.table import R2_TOLERANCE, Better
 from primo.planning.make import extension_plan, make_plan
 from primo.planning.plan import CovarianceOrigin, Plan
@@ -26,7 +27,6 @@ from primo.privacy.bounds import Bounds, Clip
 
 __all__ = ["better_knowledge", "bounds_of", "replanned"]
 
-TOO_LARGE = 700  # features, beyond which each forecast takes minutes
 _NORM_FACTOR = 1.25  # lengths of a usual row of genotypes, as Bounds.from_frequencies has it
 
 
@@ -45,13 +45,13 @@ def better_knowledge(
     """Forecast the release under bounds that say more; return what beats `than`, the best first.
 
     Nothing is read: means and deviations are those that are assumed or stated. Ideas that are not
-    forecast to gain more than `R2_TOLERANCE` are left out. Cost: up to five forecasts, three beyond 200
-    features, none beyond 700.
+    forecast to gain more than `R2_TOLERANCE` are left out. Cost: up to five forecasts, three where many
+    features are stood for by fewer.
     """
-    if min(plan.d, plan.n) > TOO_LARGE or not is_forecast(plan):
+    if not is_forecast(plan):
         return ()
     law = law_of(plan, signal)
-    ideas, most = [], 1 if plan.d > LARGE else 2  # of either block; the last says the most
+    ideas, most = [], 1 if plan.d > LARGEST else 2  # of either block; the last says the most
     if plan.covariance_origin is CovarianceOrigin.ROWS and plan.protection.features_private:
         ideas += _feature_ideas(plan.features, law.features)[-most:]
     if plan.protection.outcomes_private:

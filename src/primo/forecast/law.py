@@ -49,6 +49,7 @@ class Block:
     genotypes: NDArray[np.bool_]  # (width,) columns taken for genotypes without public frequencies
     ranges: NDArray[np.bool_]  # (width,) columns of which nothing but a range is known
     words: str  # what was assumed, and why
+    limit: float = 1.0  # where values are cut: the half-width of a range
 
     @property
     def length(self) -> float:

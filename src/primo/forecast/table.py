@@ -67,6 +67,7 @@ class PlanComparison:
     signal: Signal
     assumptions: tuple[str, ...]  # all of them, in words
     variants: tuple[Variant, ...]  # the strongest protection first
+    simulated: str = ""  # what stood for the whole, in words; empty if all of it was simulated
     better: tuple[Better, ...] = ()  # than the recommended one, with better public knowledge
     outcome_sd: float | None = None  # what the assumption means in the units of the outcome bounds
 
@@ -111,6 +112,7 @@ class PlanComparison:
             "delta": self.delta,
             "signal": asdict(self.signal),
             "assumptions": list(self.assumptions),
+            "simulated": self.simulated,
             "better_knowledge": [asdict(b) for b in self.better],
             "variants": [v.to_dict() for v in self.variants],
             "recommended": self.recommended.to_dict(),
@@ -160,8 +162,10 @@ class PlanComparison:
         lines += _wrap(
             "R²: the share of the variance of all outcomes together that the fit explains on new rows, "
             "1 at best, 0 for predicting the mean, below 0 for worse than that; ± is the precision of "
-            "this simulation. No privacy: a ridge with the best penalty. * marks the best way to "
-            "protect what is secret."
+            "this simulation"
+            + (f" ({self.simulated})" if self.simulated else "")
+            + ". No privacy: a ridge with the best penalty. * marks the best way to protect what is "
+            "secret."
         )
         return lines
 
