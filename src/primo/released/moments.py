@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,10 @@ from primo.planning.plan import Plan
 from primo.released.projection import Projected
 from primo.released.row_space import RowSpace
 
-__all__ = ["PublicFeatures", "ReleasedLengths", "ReleasedMoments", "expect_release"]
+__all__ = ["KEPT", "PublicFeatures", "ReleasedLengths", "ReleasedMoments", "expect_release"]
 
 Matrix = NDArray[np.float64]
+KEPT = "_kept"  # where `kept` stores what was made from a release
 R = TypeVar("R")
 
 
@@ -57,6 +58,10 @@ class ReleasedMoments:
     earlier_outcomes: tuple[str, ...] = ()  # names in the releases that this one extends
     public_features: PublicFeatures | None = None  # more public features than rows
     lengths: ReleasedLengths | None = None  # that the norms of the plan were found from
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the numbers alone: what was made from them can be made again."""
+        return {name: value for name, value in self.__dict__.items() if name != KEPT}
 
     @property
     def publishable(self) -> bool:
