@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-arithmetic test-statistical lint format bench streaming scaling accuracy coverage \
+.PHONY: help install demo test test-arithmetic test-statistical test-wheel lint format bench streaming scaling accuracy coverage \
 	audit membership recovery stress mutants figures figures-quick tuning diffprivlib test-experiments clean
 
 help: ## list the targets
@@ -36,7 +36,7 @@ demo: install ## fit 1001 private regressions on a simulated cohort and compare
 	$(BIN)/python -m experiments.demo
 
 test: install ## the quick tests (a few minutes on two cores)
-	$(PYTEST) -n 2 --dist worksteal -m "not statistical"
+	$(PYTEST) -n 2 --dist worksteal -m "not statistical and not wheel"
 
 # Results of linear algebra differ between machines in their last digits, and numba is optional: what touches
 # arithmetic is run again with the kernels of processors without AVX-512, and without compiled loops.
@@ -52,6 +52,9 @@ test-arithmetic: install ## the tests of arithmetic with AVX2 kernels and withou
 
 test-statistical: install ## distribution tests of the sampler (minutes)
 	$(PYTEST) -n 2 -m statistical
+
+test-wheel: install ## build the wheel; try it in empty environments with each extra alone (two minutes)
+	$(PYTEST) -m wheel tests/packaging
 
 lint: install ## ruff, mypy --strict, and the walls between packages (.importlinter)
 	$(BIN)/ruff check .

@@ -112,9 +112,9 @@ def _loss(plan: Plan) -> dict[str, Any]:
         "privacy_unit": unit,
         "privacy_unit_description": f"{plan.protection.sentence}. {note}".strip(),
         "privacy_parameters": {
-            "epsilon": plan.person_epsilon if person else plan.total_epsilon,
+            "epsilon": plan.person_epsilon,
             "delta": plan.budget.delta,
-            "mu": plan.person_mu if person else plan.total_mu,
+            "mu": plan.person_mu,
         },
         "privacy_parameters_description": "With everything that this release extends. mu is the "
         "parameter of Gaussian DP.",
