@@ -246,8 +246,8 @@ def noise_and_signal(release: ReleasedMoments, *, ax: Axes | None = None) -> Axe
 
 def _plan(shape: dict[str, Any]) -> Plan:
     """Return the plan of a release that may never be made."""
-    known = ("n", "d", "l", "epsilon", "delta", "protection", "feature_bounds", "outcome_bounds")
-    known += ("fit_intercept",)
+    known = ["n", "d", "l", "epsilon", "delta", "protection", "feature_bounds", "outcome_bounds"]
+    known.append("fit_intercept")
     unknown = sorted(set(shape) - set(known))
     if unknown:
         raise InputError(f"unknown {unknown[0]!r}", remedy=f"choose among {', '.join(known)}")

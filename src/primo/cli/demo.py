@@ -35,13 +35,16 @@ norm = 2.2            # of a row of outcomes, in half-widths; see docs/data.md, 
 
 @click.command(epilog="Example:  primo demo --out primo-demo")
 @click.option("--out", type=click.Path(path_type=Path), default="primo-demo", show_default=True)
-def demo(out: Path) -> None:
+@click.option("--data-only", is_flag=True, help="Write the simulated files and stop.")
+def demo(out: Path, data_only: bool) -> None:
     """Simulate a cohort and run plan, ledger, fit, report and scores, and a fit that is refused."""
     if out.exists():
         raise InputError(f"{str(out)!r} exists already; remove it or give another --out")
     out.mkdir(parents=True)
     _write_cohort(out)
     say(f"Wrote {PEOPLE} simulated people to {out}: cohort.bed, traits.tsv, ages.tsv, bounds.toml.")
+    if data_only:
+        return
     data = (
         f"--bfile {out}/cohort --pheno {out}/traits.tsv --covar {out}/ages.tsv "
         f"--bounds {out}/bounds.toml"
