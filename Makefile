@@ -24,7 +24,7 @@ $(VENV)/.experiments: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[experiments]'
 	@touch $@
 
-# MkDocs and Jupyter, for the documentation site only.
+# Zensical and Jupyter, for the documentation site only.
 $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $@
@@ -62,7 +62,9 @@ tutorials: $(VENV)/.docs ## execute the tutorials, with their output in build/tu
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.site.tutorials
 
 docs: tutorials ## the documentation site, in build/site; fails on a broken link or anchor
-	PYTHONPATH=. $(BIN)/mkdocs build --quiet --strict
+	$(BIN)/python -m experiments.site.assemble
+	$(BIN)/zensical build --strict --clean
+	$(BIN)/python -m experiments.site.check
 	@echo "The site is in build/site; make docs-serve shows it."
 
 docs-serve: docs ## show the site at http://127.0.0.1:8000 (stop it with Ctrl-C)
