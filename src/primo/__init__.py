@@ -12,6 +12,7 @@ if os.name != "posix":
     )
 
 if TYPE_CHECKING:
+    from primo import plots
     from primo.errors import (
         BoundsError,
         BudgetError,
@@ -82,6 +83,7 @@ __all__ = [
     "open_cohort",
     "open_ledger",
     "outcomes_for",
+    "plots",
     "read_bundle",
     "rows_for",
     "save_release",
@@ -131,9 +133,14 @@ _HOMES = {
     "write_bundle": "primo.released.bundle",
 }
 
+#: Public modules, loaded when first used as well.
+_MODULES = ("plots",)
+
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its home."""
+    if name in _MODULES:
+        return import_module(f"primo.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'primo' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

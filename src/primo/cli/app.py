@@ -33,9 +33,11 @@ _COMMANDS = {
     "score-file": "Export polygenic scores for plink2 or the PGS Catalog.",
     "inspect": "Verify a release and print its privacy statement.",
     "report": "Write one self-contained HTML page about a release.",
+    "registry-entry": "Write the record that public registries of deployments ask for.",
     "ledger": "Manage a ledger: limits, charges, history.",
     "audit": "Attack the program itself and see how much of epsilon can be proved.",
     "demo": "Run every step on simulated people.",
+    "doctor": "Check this machine: what is installed, exact arithmetic, speed.",
     "completion": "Print the completion script of a shell.",
 }
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
-from primo._util.atomic import as_text, new_file
 from primo.cli.output import say
 from primo.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["demo"]
 
@@ -33,13 +35,16 @@ norm = 2.2            # of a row of outcomes, in half-widths; see docs/data.md, 
 
 @click.command(epilog="Example:  primo demo --out primo-demo")
 @click.option("--out", type=click.Path(path_type=Path), default="primo-demo", show_default=True)
-def demo(out: Path) -> None:
+@click.option("--data-only", is_flag=True, help="Write the simulated files and stop.")
+def demo(out: Path, data_only: bool) -> None:
     """Simulate a cohort and run plan, ledger, fit, report and scores, and a fit that is refused."""
     if out.exists():
         raise InputError(f"{str(out)!r} exists already; remove it or give another --out")
     out.mkdir(parents=True)
     _write_cohort(out)
     say(f"Wrote {PEOPLE} simulated people to {out}: cohort.bed, traits.tsv, ages.tsv, bounds.toml.")
+    if data_only:
+        return
     data = (
         f"--bfile {out}/cohort --pheno {out}/traits.tsv --covar {out}/ages.tsv "
         f"--bounds {out}/bounds.toml"
@@ -73,6 +78,8 @@ def _run(line: str, *, refused: bool = False) -> None:
 
 def _write_cohort(folder: Path) -> None:
     """Write simulated people in the formats that cohorts come in."""
+    import numpy as np
+
     rng = np.random.default_rng(2025)
     genotypes = _genotypes(rng)
     age = rng.uniform(30, 75, PEOPLE)
@@ -95,6 +102,8 @@ def _write_cohort(folder: Path) -> None:
 
 def _genotypes(rng: np.random.Generator) -> NDArray[np.int8]:
     """Draw genotypes of which neighbouring variants are correlated."""
+    import numpy as np
+
     haplotypes = np.empty((2 * PEOPLE, VARIANTS), dtype=np.int8)
     frequency = rng.uniform(0.1, 0.5, VARIANTS)
     latent = rng.random(2 * PEOPLE)
@@ -107,6 +116,10 @@ def _genotypes(rng: np.random.Generator) -> NDArray[np.int8]:
 
 def _write_bed(path: Path, genotypes: NDArray[np.int8]) -> None:
     """Write PLINK 1 binary: two bits a genotype, variant by variant, copies of the first allele."""
+    import numpy as np
+
+    from primo._util.atomic import new_file
+
     code = np.array([0b11, 0b10, 0b00], dtype=np.uint8)[genotypes.T]
     code = np.pad(code, ((0, 0), (0, -PEOPLE % 4))).reshape(VARIANTS, -1, 4)
     packed = code[..., 0] | code[..., 1] << 2 | code[..., 2] << 4 | code[..., 3] << 6
@@ -123,5 +136,7 @@ def _write_table(
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
+    from primo._util.atomic import as_text, new_file
+
     with new_file(path) as file, as_text(file) as text:
         text.writelines(lines)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from primo.cli.options import PROTECTIONS, cost_options, forecast_options, json_option
 from primo.cli.output import say, show_json
 from primo.errors import InputError
-from primo.privacy.bounds import AUTO, Bounds
+
+if TYPE_CHECKING:
+    from primo.privacy.bounds import Bounds
 
 __all__ = ["plan"]
 
@@ -100,6 +102,8 @@ def plan(
 
 def _bounds(given: tuple[float, float] | None, norm: float | None, norms: str) -> Bounds | None:
     """Return the bounds of a block; None if no option gives any."""
+    from primo.privacy.bounds import AUTO, Bounds
+
     stated: float | str | None = AUTO if norm is None and norms == AUTO else norm
     if given is None:
         return None if stated is None else Bounds(norm=stated)

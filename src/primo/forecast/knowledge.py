@@ -23,7 +23,7 @@ from primo.forecast.table import R2_TOLERANCE, Better
 from primo.planning.make import extension_plan, make_plan
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.settings import Settings
-from primo.privacy.bounds import Bounds, Clip
+from primo.privacy.bounds import AUTO, Bounds, Clip
 
 __all__ = ["better_knowledge", "bounds_of", "replanned"]
 
@@ -80,9 +80,15 @@ def replanned(
     features: Bounds | None = None,
     outcomes: Bounds | None = None,
 ) -> Plan:
-    """Return the plan of the same release at another epsilon, or with other bounds."""
+    """Return the plan of the same release at another epsilon, or with other bounds.
+
+    A norm that was, or is to be, found from the rows would be found again.
+    """
     epsilon = plan.budget.epsilon if epsilon is None else epsilon
-    outcomes = bounds_of(plan.outcomes) if outcomes is None else outcomes
+    if outcomes is None:
+        outcomes = bounds_of(plan.outcomes, auto="outcomes" in plan.auto_norms)
+    if features is None:
+        features = bounds_of(plan.features, auto="features" in plan.auto_norms)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakGuaranteeWarning)  # the release itself has warned
         if plan.earlier_mu:  # the covariance is paid for already
@@ -93,7 +99,7 @@ def replanned(
             epsilon=epsilon,
             delta=plan.budget.delta,
             protection=plan.protection,
-            feature_bounds=bounds_of(plan.features) if features is None else features,
+            feature_bounds=features,
             outcome_bounds=outcomes,
             fit_intercept=plan.intercept,
             split=plan.split if plan.covariance_noisy else None,
@@ -103,13 +109,12 @@ def replanned(
         return make_plan(settings, n=plan.n, d=plan.d, l=plan.l)
 
 
-def bounds_of(clip: Clip) -> Bounds:
-    """Return the bounds that a plan was made with."""
+def bounds_of(clip: Clip, *, auto: bool = False) -> Bounds:
+    """Return the bounds that a plan was made with; with `auto`, the norm is to be found."""
+    norm = AUTO if auto else clip.norm
     if clip.box:
-        return Bounds(
-            lower=clip.centre - clip.scale, upper=clip.centre + clip.scale, norm=clip.norm
-        )
-    return Bounds(centre=clip.centre, scale=clip.scale, norm=clip.norm)
+        return Bounds(lower=clip.centre - clip.scale, upper=clip.centre + clip.scale, norm=norm)
+    return Bounds(centre=clip.centre, scale=clip.scale, norm=norm)
 
 
 def _forecast(plan: Plan, idea: _Idea, association: str, estimator: str, signal: Signal) -> float:

@@ -6,6 +6,7 @@ import textwrap
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from primo._util.html import grid
 from primo.errors import Argument, InputError
 from primo.forecast.assumptions import Signal
 from primo.forecast.theory import Regime
@@ -122,6 +123,29 @@ class PlanComparison:
         """Return a table that needs no knowledge of privacy theory."""
         return "\n".join((*self._head(), "", *self._table(), "", *self._advice(), *self._theory()))
 
+    def _repr_html_(self) -> str:
+        """Show the same in a notebook."""
+        best = {protection: self.best(protection) for protection in self.protections}
+        rows = [
+            (
+                str(v.protection),
+                v.association,
+                v.estimator,
+                f"{v.predicted_r2:.3f} ± {2 * v.standard_error:.3f}",
+                f"{v.no_privacy_r2:.3f}",
+            )
+            for v in self.variants
+        ]
+        head = ("what is secret", "association", "estimator", "predicted R²", "no privacy")
+        first, *rest = self._head()
+        return grid(
+            first,
+            head,
+            rows,
+            strong=[v is best[v.protection] for v in self.variants],
+            notes=[_joined(rest), _joined(self._advice())],
+        )
+
     def _head(self) -> list[str]:
         return [
             f"Plan for {_count(self.n, 'row')}, {_count(self.d, 'feature')}, "
@@ -218,6 +242,10 @@ class PlanComparison:
                 + (" The bound promises nothing here." * found.trivial)
             )
         return lines
+
+
+def _joined(lines: list[str]) -> str:
+    return " ".join(line.strip() for line in lines if line.strip())
 
 
 def _count(number: int, thing: str) -> str:

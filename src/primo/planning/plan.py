@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+from primo._util.html import facts
 from primo.errors import Argument, InputError
 from primo.privacy.accounting import Cost
 from primo.privacy.bounds import Clip
@@ -86,6 +87,30 @@ class Plan:
             raise InputError(
                 Argument("rows_per_person"), f" must be at most {MOST_ROWS_PER_PERSON}"
             )
+
+    def _repr_html_(self) -> str:
+        """Show the contract as a table, in a notebook."""
+        noise = (
+            ("covariance", self.covariance_sigma),
+            ("association", self.association_sigma),
+            ("outcome moments", self.outcome_sigma),
+        )
+        return facts(
+            f"Plan: {self.n} rows, {self.d} features, {self.l} outcomes",
+            [
+                ("Protected", self.protection.sentence),
+                ("Guarantee", f"epsilon {self.epsilon!r} at delta {self.budget.delta!r}"),
+                ("mu", f"{self.mu!r} of Gaussian DP"),
+                (
+                    "Bounds",
+                    f"row norm {self.features.norm:.4g} of the features, {self.outcomes.norm:.4g} of "
+                    "the outcomes, in scaled units",
+                ),
+                ("Noise", "; ".join(f"{name} {sigma:.4g}" for name, sigma in noise)),
+                ("Covariance", str(self.covariance_origin)),
+                ("Calibration", self.calibration),
+            ],
+        )
 
     @property
     def counted(self) -> tuple[str, ...]:

@@ -11,11 +11,23 @@ from primo.privacy.bounds import Clip
 from primo.released.found_norms import found_norms
 from primo.released.moments import ReleasedMoments
 
-__all__ = ["item", "statement"]
+__all__ = ["entries", "item", "statement", "title"]
 
 
 def statement(release: ReleasedMoments) -> str:
     """Say in plain words what is protected, how strongly, and on what assumptions."""
+    return "\n".join([title(release), *(item(*entry) for entry in entries(release))])
+
+
+def title(release: ReleasedMoments) -> str:
+    """Return the first line of a statement."""
+    plan = release.plan
+    fitted = f"{_count(plan.l, 'regression')} on {_count(plan.d, 'feature')}"
+    return f"Privacy statement: {fitted}, one release"
+
+
+def entries(release: ReleasedMoments) -> list[tuple[str, str]]:
+    """Return the entries of a statement: their names and texts."""
     plan = release.plan
     items = [
         ("Protected", plan.protection.sentence),
@@ -65,8 +77,7 @@ def statement(release: ReleasedMoments) -> str:
             "so there is no privacy at all against anyone who knows or guesses it"
         )
     items.append(("Status", status))
-    title = f"Privacy statement: {_count(plan.l, 'regression')} on {_count(plan.d, 'feature')}"
-    return "\n".join([f"{title}, one release", *(item(*entry) for entry in items)])
+    return items
 
 
 def _guarantee(release: ReleasedMoments) -> str:
