@@ -5,9 +5,9 @@ coverage of a cell lies outside 93–97 %.
 
 A population of people is simulated: genotypes in linkage, two covariates that go along with some of
 them, outcomes y = Xβ + Zγ + noise. Cohorts are drawn from it with replacement; a release is the cohort's
-moments plus Gaussian noise of the plan's scales, the same law as a real one. The truth is the population's
-own marginal slope, by least squares on all of it. Noisy and weak cells are among them: an ε of 0.3, no
-signal at all, rare variants.
+moments plus Gaussian noise of the plan's scales, the same law as a real one. The truth is the
+population's own marginal slope, by least squares on all of it. Noisy and weak cells are among them: an ε
+of 0.3, no signal at all, rare variants.
 """
 
 from __future__ import annotations

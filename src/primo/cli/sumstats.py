@@ -30,7 +30,7 @@ __all__ = ["sumstats"]
     "--out",
     type=click.Path(path_type=Path),
     required=True,
-    help="Folder to make: one file per outcome, and privacy.yaml.",
+    help="Folder to make: one file per outcome, and guarantee.yaml.",
 )
 @click.option(
     "--outcomes", multiple=True, help="Outcomes by name or pattern; default: all. May be repeated."
@@ -83,7 +83,7 @@ def sumstats(
         show_json(
             {
                 "files": [str(path) for path in made.paths],
-                "privacy_file": str(made.privacy),
+                "guarantee_file": str(made.guarantee),
                 "variants": made.written,
                 "hidden_by_noise": made.hidden,
                 "not_in_format": list(made.unfit),
@@ -96,7 +96,7 @@ def sumstats(
         f"Wrote {counted(len(made.paths), 'file')} to {out}: {counted(made.written, 'variant')} each. "
         "Standard errors contain the privacy noise."
     )
-    say(f"The guarantee is in {made.privacy}.")
+    say(f"The guarantee is in {made.guarantee}.")
     if made.hidden:
         say(
             f"Left out: {counted(made.hidden, 'variant')}, because the noise hides how much they vary."

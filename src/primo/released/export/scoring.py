@@ -112,6 +112,7 @@ def write_pgs_catalog(
         for j, name in enumerate(names):
             header = _pgs_header(
                 coefficients.outcome_names[j],
+                identifier=name.removesuffix(ending),
                 genome_build=genome_build,
                 number=len(variants),
                 intercept=float(coefficients.intercept[j]),
@@ -162,13 +163,16 @@ def _one_word(text: str) -> bool:
     return bool(text) and not re.search(r"\s", text)
 
 
-def _pgs_header(outcome: str, *, genome_build: str, number: int, intercept: float) -> str:
+def _pgs_header(
+    outcome: str, *, identifier: str, genome_build: str, number: int, intercept: float
+) -> str:
     name = " ".join(outcome.split())
     lines = (
         "###PGS CATALOG SCORING FILE - see https://www.pgscatalog.org/downloads/#dl_ftp_scoring "
         "for additional information",
         "#format_version=2.0",
         "##POLYGENIC SCORE (PGS) INFORMATION",
+        f"#pgs_id={identifier}",  # pgscatalog-utils wants one; the catalogue assigns its own
         f"#pgs_name={name}",
         f"#trait_reported={name}",
         f"#genome_build={genome_build}",

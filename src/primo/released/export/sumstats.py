@@ -1,6 +1,6 @@
 """Summary statistics as files that other programs read: GWAS-SSF, LDSC, regenie, plink2.
 
-One file per outcome, in a new folder, beside `privacy.yaml`, which states the guarantee; GWAS-SSF
+One file per outcome, in a new folder, beside `guarantee.yaml`, which states the guarantee; GWAS-SSF
 files have a metadata file each, which states it as well. The columns of each format are in
 docs/genotypes.md.
 
@@ -57,7 +57,7 @@ class SumstatsFiles:
     """What was written."""
 
     paths: tuple[Path, ...]  # one per outcome
-    privacy: Path  # states the guarantee
+    guarantee: Path  # states the guarantee
     written: int  # variants in each file
     hidden: int  # variants left out because the noise hides how much they vary
     unfit: tuple[str, ...]  # variants left out because the format has no place for them
@@ -109,7 +109,7 @@ def write_summary_statistics(
     genome_build: str = "NR",
     digest: str | None = None,
 ) -> SumstatsFiles:
-    """Write one file per outcome to a new folder, and `privacy.yaml`, which states the guarantee.
+    """Write one file per outcome to a new folder, and `guarantee.yaml`, which states the guarantee.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def write_summary_statistics(
     genome_build
         Of the positions, for example GRCh38; NR means not reported.
     digest
-        SHA-256 of the bundle's manifest, written into `privacy.yaml` if given.
+        SHA-256 of the bundle's manifest, written into `guarantee.yaml` if given.
 
     Notes
     -----
@@ -151,11 +151,11 @@ def write_summary_statistics(
             if format == "gwas-ssf":
                 meta = _metadata(made / file, name, statistics, genome_build, facts)
                 _write_yaml(made / f"{file}-meta.yaml", meta)
-        _write_yaml(made / "privacy.yaml", facts)
+        _write_yaml(made / "guarantee.yaml", facts)
         publish(made, target)
     return SumstatsFiles(
         paths=tuple(target / file for file in files),
-        privacy=target / "privacy.yaml",
+        guarantee=target / "guarantee.yaml",
         written=len(places),
         hidden=int((~statistics.determined).sum()),
         unfit=unfit,
@@ -413,4 +413,7 @@ def _yaml(content: Mapping[str, Any], indent: str = "") -> Iterator[str]:
             yield f"{indent}{key}: |"
             yield from (f"{indent}  {line}".rstrip() for line in value.splitlines())
         else:
-            yield f"{indent}{key}: {json.dumps(value)}"
+            text = json.dumps(value)
+            if isinstance(value, float) and "." not in text:
+                text = text.replace("e", ".0e")  # many readers of YAML take 1e-06 for a word
+            yield f"{indent}{key}: {text}"
