@@ -13,6 +13,7 @@ __all__ = ["ADVICE", "OPTIONS", "OPTIONS_OF", "PYTHON_ONLY", "in_options"]
 OPTIONS = {
     "association": "--association",
     "bfile": "--bfile",
+    "bgen": "--bgen",
     "bounds.centre": "centre",
     "bounds.lower": "lower",
     "bounds.norm": "norm",
@@ -57,6 +58,7 @@ OPTIONS = {
     "role": "--role",
     "rows_per_person": "--rows-per-person",
     "same_order": "--same-order",
+    "sample": "--sample",
     "signal.feature_sd": "--feature-sd",
     "signal.outcome_sd": "--outcome-sd",
     "signal.r2": "--signal-r2",
@@ -65,6 +67,7 @@ OPTIONS = {
     "target_r2": "--target-r2",
     "trials": "--trials",
     "vcf": "--vcf",
+    "vcf_field": "--vcf-field",
     "vcf_zarr": "--vcf-zarr",
     "workers": "--workers",
 }
