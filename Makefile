@@ -7,7 +7,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-arithmetic test-statistical test-wheel tutorials docs docs-serve lint format bench streaming scaling accuracy coverage \
-	audit membership recovery stress mutants figures figures-quick tuning diffprivlib test-experiments clean
+	audit membership recovery stress mutants figures figures-quick tuning diffprivlib genomics-tools test-experiments clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -36,6 +36,19 @@ $(VENV)/.docs: $(VENV)/.installed
 	@touch $@
 
 diffprivlib: .venv-diffprivlib/.installed ## the environment of one baseline of the figures
+
+# Programs that tests hand our files to; they need older libraries than primo.
+.venv-gwas-ssf/.installed: tests/external/gwas_ssf_requirements.txt
+	$(PYTHON) -m venv .venv-gwas-ssf
+	.venv-gwas-ssf/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+.venv-pgscatalog/.installed: tests/external/pgscatalog_requirements.txt
+	$(PYTHON) -m venv .venv-pgscatalog
+	.venv-pgscatalog/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+genomics-tools: .venv-gwas-ssf/.installed .venv-pgscatalog/.installed ## gwas-ssf and pgscatalog-utils, for tests
 
 demo: install ## fit 1001 private regressions on a simulated cohort and compare
 	$(BIN)/python -m experiments.demo
@@ -130,4 +143,4 @@ mutants: install ## break the guarantee on purpose and see the tests notice (min
 	$(BIN)/python -m benchmarks.mutants
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .venv-diffprivlib build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-diffprivlib .venv-gwas-ssf .venv-pgscatalog build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from primo.released.bundle import Bundle, read_bundle, write_bundle
     from primo.released.coefficients import Coefficients, coefficients
     from primo.released.estimation import Estimation
+    from primo.released.marginal import summary_statistics
     from primo.released.release import Release
     from primo.released.release_file import load_release, save_release
     from primo.rows.sources.genotypes.cohort import open_cohort
@@ -87,6 +88,7 @@ __all__ = [
     "read_bundle",
     "rows_for",
     "save_release",
+    "summary_statistics",
     "table_source",
     "with_public_features",
     "write_bundle",
@@ -128,6 +130,7 @@ _HOMES = {
     "read_bundle": "primo.released.bundle",
     "rows_for": "primo.forecast",
     "save_release": "primo.released.release_file",
+    "summary_statistics": "primo.released.marginal",
     "table_source": "primo.rows.sources.tabular.tables",
     "with_public_features": "primo.workflow.pipeline",
     "write_bundle": "primo.released.bundle",

@@ -31,6 +31,7 @@ _COMMANDS = {
     "extend": "Release new outcomes of the same people.",
     "predict": "Predict all outcomes for the rows of a file.",
     "score-file": "Export polygenic scores for plink2 or the PGS Catalog.",
+    "sumstats": "Export the effect of every variant as summary statistics.",
     "inspect": "Verify a release and print its privacy statement.",
     "report": "Write one self-contained HTML page about a release.",
     "registry-entry": "Write the record that public registries of deployments ask for.",

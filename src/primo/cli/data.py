@@ -29,7 +29,7 @@ __all__ = [
     "settings_of",
 ]
 
-_GENOTYPES = ("bfile", "pfile", "vcf", "vcf_zarr")
+_GENOTYPES = ("bfile", "pfile", "vcf", "vcf_zarr", "bgen")
 _KINDS = (*_GENOTYPES, "table", "feature_array")
 
 Options = Mapping[str, Any]
@@ -185,8 +185,8 @@ def _kind(options: Options) -> str:
 
 
 def _cohort_options(options: Options) -> dict[str, Any]:
-    names = ("haplotypes", "dosages", "covar", "keep", "remove", "extract", "exclude")
-    public = ("frequencies", "maf", "multiallelic")
+    names = ("sample", "haplotypes", "dosages", "vcf_field", "covar", "keep", "remove")
+    public = ("extract", "exclude", "frequencies", "maf", "multiallelic")
     chosen = {name: options[name] for name in (*_GENOTYPES, *names, *public)}
     return {**chosen, "also_missing": options["na"]}
 

@@ -107,7 +107,9 @@ def checked(command: click.Command, settings: dict[str, Any], where: str) -> dic
         parameter = next(p for p in command.params if p.name == known[name])
         _check_kind(parameter, value, f"{where}: {key}")
         negative = f"--{name}" in parameter.secondary_opts
-        found[known[name]] = (not value) if negative else value
+        many = isinstance(parameter, click.Option) and parameter.multiple
+        one = many and not isinstance(value, list)
+        found[known[name]] = (not value) if negative else [value] if one else value
     return found
 
 
@@ -149,6 +151,14 @@ def _toml(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
+_ONE_COHORT = " Repeat it, or give a pattern ('chr*'), for files of the same people."
+
+
+def _files(name: str, text: str) -> Callable[[Any], Any]:
+    """Declare an option that names one file or several."""
+    return click.option(name, type=_FILE, multiple=True, help=text)
+
+
 config_option = click.option(
     "--config",
     type=_FILE,
@@ -162,10 +172,19 @@ json_option = click.option("--json", "json_", is_flag=True, help="Print JSON, fo
 release_argument = click.argument("release", type=_FILE)
 
 data_options = _together(
-    click.option("--bfile", type=_FILE, help="PLINK 1 files: prefix of .bed, .bim, .fam."),
-    click.option("--pfile", type=_FILE, help="PLINK 2 files: prefix of .pgen, .pvar, .psam."),
-    click.option("--vcf", type=_FILE, help="VCF or BCF file (.vcf, .vcf.gz, .bcf)."),
-    click.option("--vcf-zarr", type=_FILE, help="VCF Zarr store."),
+    _files("--bfile", "PLINK 1 files: prefix of .bed, .bim, .fam." + _ONE_COHORT),
+    _files("--pfile", "PLINK 2 files: prefix of .pgen, .pvar, .psam; several as above."),
+    _files("--vcf", "VCF or BCF file (.vcf, .vcf.gz, .bcf); several as above."),
+    _files("--vcf-zarr", "VCF Zarr store; several as above."),
+    _files("--bgen", "BGEN 1.2 file, read as dosages; several as above."),
+    _files("--sample", "The .sample file of a --bgen: one for all, or one for each."),
+    click.option(
+        "--vcf-field",
+        type=click.Choice(["GT", "DS", "GP"]),
+        default="GT",
+        show_default=True,
+        help="What to read of a --vcf: calls, dosages or genotype probabilities.",
+    ),
     click.option(
         "--haplotypes", is_flag=True, help="One row per haplotype (two per person) of a phased VCF."
     ),

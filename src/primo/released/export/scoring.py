@@ -27,7 +27,13 @@ from primo.errors import Argument, InputError
 from primo.released.coefficients import Coefficients
 from primo.variants import Variants
 
-__all__ = ["ScoreFile", "write_pgs_catalog", "write_plink_scores"]
+__all__ = [
+    "ScoreFile",
+    "safe_names",
+    "text_file",
+    "write_pgs_catalog",
+    "write_plink_scores",
+]
 
 _NUMBER = "%.12g"
 
@@ -64,7 +70,7 @@ def write_plink_scores(
                 "blanks only; rename it in the data"
             )
     target = Path(path)
-    columns = _safe_names(coefficients.outcome_names)
+    columns = safe_names(coefficients.outcome_names)
     with whole_file(target) as binary, as_text(binary) as file:
         file.write("\t".join(("ID", "A1", *columns)) + "\n")
         for name, counted, row in zip(variants.names, variants.counted, slopes, strict=True):
@@ -98,7 +104,7 @@ def write_pgs_catalog(
     target = Path(folder)
     ending = ".txt.gz" if compress else ".txt"
     # Unique without regard to case: some file systems ignore it.
-    names = [f"{name}{ending}" for name in _safe_names(coefficients.outcome_names, longest=100)]
+    names = [f"{name}{ending}" for name in safe_names(coefficients.outcome_names, longest=100)]
     columns = _pgs_columns(variants)
     with new_folder(target) as place:
         made = place / "scores"
@@ -106,11 +112,12 @@ def write_pgs_catalog(
         for j, name in enumerate(names):
             header = _pgs_header(
                 coefficients.outcome_names[j],
+                identifier=name.removesuffix(ending),
                 genome_build=genome_build,
                 number=len(variants),
                 intercept=float(coefficients.intercept[j]),
             )
-            with _text(made / name) as file:
+            with text_file(made / name) as file:
                 file.write(header)
                 file.writelines(
                     f"{column}\t{_NUMBER % slope}\n"
@@ -137,7 +144,7 @@ def _slopes(
     return coefficients.slopes[[place[name] for name in variants.names]], others
 
 
-def _safe_names(names: tuple[str, ...], *, longest: int = 1000) -> tuple[str, ...]:
+def safe_names(names: tuple[str, ...], *, longest: int = 1000) -> tuple[str, ...]:
     """Make names that file systems and plink2 accept, each once (upper and lower case being equal)."""
     taken: set[str] = set()
     safe = []
@@ -156,13 +163,16 @@ def _one_word(text: str) -> bool:
     return bool(text) and not re.search(r"\s", text)
 
 
-def _pgs_header(outcome: str, *, genome_build: str, number: int, intercept: float) -> str:
+def _pgs_header(
+    outcome: str, *, identifier: str, genome_build: str, number: int, intercept: float
+) -> str:
     name = " ".join(outcome.split())
     lines = (
         "###PGS CATALOG SCORING FILE - see https://www.pgscatalog.org/downloads/#dl_ftp_scoring "
         "for additional information",
         "#format_version=2.0",
         "##POLYGENIC SCORE (PGS) INFORMATION",
+        f"#pgs_id={identifier}",  # pgscatalog-utils wants one; the catalogue assigns its own
         f"#pgs_name={name}",
         f"#trait_reported={name}",
         f"#genome_build={genome_build}",
@@ -195,7 +205,7 @@ def _pgs_columns(variants: Variants) -> list[str]:
 
 
 @contextmanager
-def _text(path: Path) -> Iterator[TextIO]:
+def text_file(path: Path) -> Iterator[TextIO]:
     """Open a text file, compressed without name and time if it ends in .gz."""
     if path.suffix != ".gz":
         with new_file(path) as raw, as_text(raw) as file:

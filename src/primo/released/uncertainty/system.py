@@ -32,6 +32,7 @@ __all__ = [
     "check_level",
     "check_target",
     "system_of",
+    "variation_of",
 ]
 
 Floats = NDArray[np.float64]
@@ -222,7 +223,7 @@ def _system(release: ReleasedMoments) -> System:
             f"{plan.d} features and {plan.n} rows: single coefficients are not determined by the data,"
             " with or without noise, so they have no intervals"
         )
-    variation, variation_variance = _variation(release)
+    variation, variation_variance = variation_of(release)
     scale, centre = plan.features.scale, plan.features.centre
     terms = np.zeros((plan.width, plan.d + plan.intercept))
     terms[: plan.d, : plan.d] = np.diag(1 / scale)
@@ -273,7 +274,7 @@ def check_target(target: str) -> str:
     return target
 
 
-def _variation(release: ReleasedMoments) -> tuple[Floats, Floats]:
+def variation_of(release: ReleasedMoments) -> tuple[Floats, Floats]:
     """Σ(y − ȳ)² of every outcome from noisy moments, and the variance of its error.
 
     Outcomes are in comparable (scaled) units. Where noise makes more than half of their scatter they

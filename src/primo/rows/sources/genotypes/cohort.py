@@ -15,7 +15,9 @@ from primo.rows.sources.base import Columns, Rows
 from primo.rows.sources.genotypes.frequencies import Frequencies
 from primo.rows.sources.genotypes.people import keys, read_list_of_people
 from primo.rows.sources.genotypes.phenotypes import open_covariates, open_phenotypes, people_of
+from primo.rows.sources.genotypes.several import aligned
 from primo.rows.sources.genotypes.variants import (
+    Files,
     Genotypes,
     choose_variants,
     frequencies_of_panel,
@@ -54,12 +56,15 @@ class Cohort:
 
 def open_cohort(
     *,
-    bfile: AnyPath | None = None,
-    pfile: AnyPath | None = None,
-    vcf: AnyPath | None = None,
-    vcf_zarr: AnyPath | None = None,
+    bfile: Files = None,
+    pfile: Files = None,
+    vcf: Files = None,
+    vcf_zarr: Files = None,
+    bgen: Files = None,
+    sample: Files = None,
     haplotypes: bool = False,
     dosages: bool = False,
+    vcf_field: str = "GT",
     pheno: AnyPath | Sequence[AnyPath] = (),
     covar: AnyPath | Sequence[AnyPath] = (),
     outcomes: str | Sequence[str] | None = None,
@@ -77,12 +82,18 @@ def open_cohort(
 
     Parameters
     ----------
-    bfile, pfile, vcf, vcf_zarr
-        Genotypes: exactly one of a PLINK 1 or PLINK 2 prefix, a VCF or BCF, a VCF Zarr store.
+    bfile, pfile, vcf, vcf_zarr, bgen
+        Genotypes: exactly one of a PLINK 1 or PLINK 2 prefix, a VCF or BCF, a VCF Zarr store, a BGEN.
+        Several files of the same people (one per chromosome) are one cohort: a list, or a pattern such
+        as "chr*".
+    sample
+        The `.sample` file of a `bgen`: one for all, or one for each.
     haplotypes
         Two rows per person, each 0 or 1; phased VCF, BCF or VCF Zarr only.
     dosages
-        Expected copies of an imputed `pfile` instead of its hard calls.
+        Expected copies of an imputed `pfile` instead of its hard calls; a `bgen` has no others.
+    vcf_field
+        What to read of a `vcf`: calls ("GT"), dosages ("DS") or genotype probabilities ("GP").
     pheno, covar
         Files with a header `FID IID ...` (or `IID ...`) and one line per person. Phenotypes are the
         outcomes, covariates are further features after the variants.
@@ -127,7 +138,17 @@ def open_cohort(
     >>> cohort.source.n, cohort.source.feature_names, cohort.source.outcome_names
     (4, ('rs1', 'rs2'), ('height',))
     """
-    genotypes = open_genotypes(bfile, pfile, vcf, vcf_zarr, haplotypes, dosages)
+    genotypes = open_genotypes(
+        bfile=bfile,
+        pfile=pfile,
+        vcf=vcf,
+        vcf_zarr=vcf_zarr,
+        bgen=bgen,
+        sample=sample,
+        haplotypes=haplotypes,
+        dosages=dosages,
+        vcf_field=vcf_field,
+    )
     counts: Counts = []
     genotypes, known = choose_variants(
         genotypes, counts, extract, exclude, frequencies, maf, multiallelic
@@ -140,11 +161,9 @@ def open_cohort(
     counts += [("people in the genotype file", genotypes.n // rows_per_person_of(genotypes))]
     counts += [(f"people in {table.where}", table.n) for table in tables]
 
-    def paired(rows: Sequence[Rows]) -> PairedSource:
+    def paired(own: Genotypes, rows: Sequence[Rows]) -> PairedSource:
         first, *others = rows
-        features, feature_rows = _stacked(
-            [genotypes, *covariates], [first, *others[len(phenotypes) :]]
-        )
+        features, feature_rows = _stacked([own, *covariates], [first, *others[len(phenotypes) :]])
         chosen, outcome_rows = _stacked(phenotypes, others[: len(phenotypes)])
         refuse_overlap(features.names, chosen.names)
         return PairedSource(
@@ -152,12 +171,13 @@ def open_cohort(
         )
 
     def joined() -> PairedSource:
-        return paired(_join(genotypes, tables, keep, remove))
+        own: Genotypes = aligned(genotypes)  # here the people of several files are compared
+        return paired(own, _join(own, tables, keep, remove))
 
     if matched:
         source: PairedSource | Unmatched = joined()
     else:
-        unmatched = paired(_side_by_side(genotypes, tables, keep))
+        unmatched = paired(genotypes, _side_by_side(genotypes, tables, keep))
         source = Unmatched(
             features=unmatched.features, outcomes=unmatched.outcomes, n=unmatched.n, join=joined
         )
@@ -171,12 +191,15 @@ def open_cohort(
 
 def open_feature_columns(
     *,
-    bfile: AnyPath | None = None,
-    pfile: AnyPath | None = None,
-    vcf: AnyPath | None = None,
-    vcf_zarr: AnyPath | None = None,
+    bfile: Files = None,
+    pfile: Files = None,
+    vcf: Files = None,
+    vcf_zarr: Files = None,
+    bgen: Files = None,
+    sample: Files = None,
     haplotypes: bool = False,
     dosages: bool = False,
+    vcf_field: str = "GT",
     covar: AnyPath | Sequence[AnyPath] = (),
     keep: AnyPath | None = None,
     remove: AnyPath | None = None,
@@ -193,7 +216,17 @@ def open_feature_columns(
     `like` are the variants of a release: those are chosen, in that order, and must count the same
     alleles.
     """
-    genotypes = open_genotypes(bfile, pfile, vcf, vcf_zarr, haplotypes, dosages)
+    genotypes = open_genotypes(
+        bfile=bfile,
+        pfile=pfile,
+        vcf=vcf,
+        vcf_zarr=vcf_zarr,
+        bgen=bgen,
+        sample=sample,
+        haplotypes=haplotypes,
+        dosages=dosages,
+        vcf_field=vcf_field,
+    )
     counts: Counts = []
     if like is not None:
         genotypes = genotypes.select(places_of(like, genotypes.variants))
@@ -201,6 +234,7 @@ def open_feature_columns(
         genotypes, counts, extract, exclude, frequencies, maf, multiallelic
     )
     covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
+    genotypes = aligned(genotypes)
     rows = _join(genotypes, covariates, keep, remove)
     return StackedColumns(parts=(genotypes, *covariates), rows=tuple(rows))
 
