@@ -18,7 +18,7 @@ from primo.privacy.lengths import BINS
 from primo.privacy.norm_search import DEFAULT_SHARE, NormSearch, norm_search, speaks
 from primo.privacy.paper import PaperAlgorithm, paper_scales
 from primo.privacy.protection import Protection
-from primo.privacy.rounds import ROUND_SPLIT, make_rounds, round_shares
+from primo.privacy.rounds import make_rounds, round_shares
 from primo.privacy.sensitivity import joint_distance
 from primo.privacy.subsampling import SampledScales, calibrate, true_delta, true_epsilon
 
@@ -74,8 +74,7 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
         calibrated = _sampled(budget, n, l, rows, settings.split, margin)
     else:
         # Where no covariance is paid for there is nothing to split; 2 minimises σ₂.
-        default = split_ratio(l) if count == 1 else ROUND_SPLIT
-        ratio = (settings.split or default) if covariance_noisy else 2.0
+        ratio = (settings.split or split_ratio(l)) if covariance_noisy else 2.0
         mu = mu_of(budget, margin=margin)
         search = _norm_search(auto_norms, protection, mu=mu, share=settings.norm_share, n=n)
         left = mu if search is None else remaining_mu(mu, search)

@@ -133,6 +133,7 @@ def centred(release: ReleasedMoments) -> Centred:
             outcome_sigma=release.outcome_sigma,
             mean_noise=mean_noise,
             outcome_errors=errors,
+            carried=0.0 if release.scales is None else release.scales.carried,
         ),
         axis=axis,
         start=start,
