@@ -70,6 +70,10 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         large. A fit is refused where the index or the ids of a source show that a person owns more.
     norm_share : float in [0.001, 0.5], default 0.05
         Share of the budget (of mu²) that finds norms privately where bounds have ``norm="auto"``.
+    rounds : int or "auto", default 1
+        How often the rows are read under the one budget. Every round after the first looks at what the
+        rounds before have left unexplained, with noise for the length of that. "auto" chooses from
+        public numbers.
     ridge_lambda : float, "theorem" or "adassp", optional
         Penalty for ``estimator="ridge"``, on sums of squares in scaled units, or a rule for it.
     coefficient_norm : float, optional
@@ -138,6 +142,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         outcome_moments: str = "auto",
         rows_per_person: int = 1,
         norm_share: float = 0.05,
+        rounds: int | str = 1,
         ridge_lambda: float | str | None = None,
         coefficient_norm: float | None = None,
         solver: str = "fast",
@@ -164,6 +169,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.outcome_moments = outcome_moments
         self.rows_per_person = rows_per_person
         self.norm_share = norm_share
+        self.rounds = rounds
         self.ridge_lambda = ridge_lambda
         self.coefficient_norm = coefficient_norm
         self.solver = solver

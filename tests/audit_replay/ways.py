@@ -23,7 +23,8 @@ X_NORM, Y_NORM = 4.0, 3.0
 SAMPLED, SEED = 3, 7
 EPSILON, DELTA = 2.0, 1e-6
 PUBLIC = {"features": "outcomes", "outcomes": "features", "both": None}
-AUTO = ("auto norms", "extension, auto norms", "reference, auto norms")
+AUTO = ("auto norms", "extension, auto norms", "reference, auto norms", "rounds, auto norms")
+ROUNDS = 3
 # A row of the secret sample, known here because the seed is.
 PLACE = int(np.flatnonzero(RandomBits.seeded(SEED).subset(N, SAMPLED, label="sample"))[0])
 
@@ -49,6 +50,7 @@ class Way:
         changes = {
             "projection": {"association": "projection"},
             "sampled": {"covariance_rows": SAMPLED},
+            "rounds": {"rounds": ROUNDS},
             "reference": {"public_covariance": 0.5 * np.eye(D), "public_mean": np.zeros(D)},
         }
         auto = self.mechanism in AUTO
@@ -147,6 +149,10 @@ def every_way():
             yield Way(protection, "projection")
     for protection, intercept in product(("both", "features"), (True, False)):
         yield Way(protection, "reference", intercept)
+    yield Way("both", "rounds")
+    yield Way("both", "rounds", intercept=False, moments="diagonal")
+    yield Way("outcomes", "rounds")
+    yield Way("both", "rounds, auto norms")
     yield Way("both", "reference, auto norms")
     yield Way("both", "auto norms", intercept=False)
     for intercept in (True, False):

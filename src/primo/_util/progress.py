@@ -10,7 +10,9 @@ __all__ = ["row_progress"]
 
 
 @contextmanager
-def row_progress(total: int, *, show: bool) -> Iterator[Callable[[int], None] | None]:
+def row_progress(
+    total: int, *, show: bool, description: str = "reading rows"
+) -> Iterator[Callable[[int], None] | None]:
     """Yield a callback that advances a bar over `total` rows, or None if it is not shown.
 
     The bar needs `show` and a terminal. It shows only the share of rows read, and is erased at the end:
@@ -29,5 +31,5 @@ def row_progress(total: int, *, show: bool) -> Iterator[Callable[[int], None] | 
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading rows", total=total)
+        task = bar.add_task(description, total=total)
         yield lambda rows: bar.advance(task, rows)

@@ -128,6 +128,7 @@ def settings_of(options: Options, opened: Opened) -> Settings:
         outcome_moments=options["outcome_moments"],
         rows_per_person=options["rows_per_person"],
         norm_share=options["norm_share"],
+        rounds=options["rounds"],
     )
 
 

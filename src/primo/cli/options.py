@@ -13,6 +13,7 @@ import tomli_w
 from click.core import ParameterSource
 
 from primo.errors import InputError
+from primo.privacy.bounds import AUTO
 from primo.privacy.norm_search import DEFAULT_SHARE
 from primo.privacy.protection import PROTECTION_SPELLINGS, Protection
 
@@ -50,6 +51,21 @@ class SpelledChoice(click.Choice):  # type: ignore[type-arg, unused-ignore]
         """Return the word in the spelling that is listed."""
         word = self._spellings.get(value, value) if isinstance(value, str) else value
         return super().convert(word, param, ctx)
+
+
+class WholeOrAuto(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A whole number, or "auto"; a configuration file may have either."""
+
+    name = "integer or auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or the word."""
+        if value == AUTO or (isinstance(value, int) and not isinstance(value, bool)):
+            return value
+        try:
+            return int(value)
+        except (TypeError, ValueError):
+            self.fail(f"{value!r} is neither a whole number nor 'auto'", param, ctx)
 
 
 #: What is secret; "full", "feature" and "label" are accepted, too.
@@ -116,6 +132,9 @@ def checked(command: click.Command, settings: dict[str, Any], where: str) -> dic
 def _check_kind(parameter: click.Parameter, value: Any, where: str) -> None:
     """Refuse a value of another type than the option has."""
     numeric = isinstance(parameter.type, click.types.FloatParamType | click.types.IntParamType)
+    if isinstance(parameter.type, WholeOrAuto) and value == AUTO:
+        return
+    numeric = numeric or isinstance(parameter.type, WholeOrAuto)
     kinds = (int, float) if numeric else bool if getattr(parameter, "is_flag", False) else str
     many = parameter.multiple if isinstance(parameter, click.Option) else False
     items = value if many and isinstance(value, list) else [value]
@@ -321,6 +340,14 @@ release_options = _together(
         default=DEFAULT_SHARE,
         show_default=True,
         help="Share of the budget (of mu squared) that finds norms.",
+    ),
+    click.option(
+        "--rounds",
+        type=WholeOrAuto(),
+        default=1,
+        show_default=True,
+        help="How often the rows are read under the one budget: each round after the first looks at "
+        "what is left. auto: chosen from public numbers.",
     ),
     missing_option,
     person_option,

@@ -147,6 +147,7 @@ def preview(request: Request) -> None:
                 "epsilon": plan.epsilon,
                 "delta": plan.budget.delta,
                 "mu": plan.mu,
+                "rounds": plan.round_count,
                 # Noise is proportional to norms, which are not known before they are found.
                 "noise": None
                 if plan.counted
@@ -180,11 +181,17 @@ def preview(request: Request) -> None:
         f"Cost: epsilon {plan.epsilon:g}, delta {plan.budget.delta:g} (mu {plan.mu:.4g}), for all "
         "outcomes together."
     )
+    if plan.rounds is not None:
+        click.echo(
+            f"Rounds: the rows are read {plan.round_count} times under this one cost; every round after "
+            "the first looks at what is left."
+        )
     if plan.counted:
         _show_search(plan)
     else:
+        of_first = "" if plan.rounds is None else ", first round"
         click.echo(
-            f"Noise in scaled units: covariance {plan.covariance_sigma:.4g}, association "
+            f"Noise in scaled units{of_first}: covariance {plan.covariance_sigma:.4g}, association "
             f"{plan.association_sigma:.4g}, outcome moments {plan.outcome_sigma:.4g}."
         )
     if expected is not None:

@@ -56,6 +56,7 @@ OPTIONS = {
     "public_mean": "--public-mean",
     "purpose": "--purpose",
     "role": "--role",
+    "rounds": "--rounds",
     "rows_per_person": "--rows-per-person",
     "same_order": "--same-order",
     "sample": "--sample",

@@ -20,10 +20,12 @@ from primo.forecast.forecast import Prediction, predict_ways
 from primo.forecast.knowledge import better_knowledge
 from primo.forecast.law import Law, law_of
 from primo.forecast.reduced import reduction_of
+from primo.forecast.rounds import recommend_rounds
 from primo.forecast.table import R2_TOLERANCE, PlanComparison, Variant
 from primo.forecast.theory import Regime, regime
 from primo.planning.make import make_plan
 from primo.planning.plan import CovarianceOrigin, Plan
+from primo.planning.rounds import AUTO_ROUNDS, check_rounds, why_one_round
 from primo.planning.settings import Settings, associations_for, check_association
 from primo.privacy.bounds import Bounds, as_bounds
 from primo.privacy.budget import is_number
@@ -212,15 +214,35 @@ def available_associations(made: Plan) -> tuple[str, ...]:
 
 
 def choose_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
-    """Make the plan of a release, by `make_plan`, where association may also be "auto".
+    """Make the plan of a release, by `make_plan`, where association and rounds may also be "auto".
 
     Guarantee: what "auto" chooses is a function of the plan, so of public numbers alone.
     """
     check_association(settings.association, Protection.parse(settings.protection), auto=True)
+    check_rounds(settings.rounds)
+    if settings.rounds == AUTO_ROUNDS:
+        made = choose_plan(dataclasses.replace(settings, rounds=1), n=n, d=d, l=l)
+        count = 1 if _one_round_only(made) else recommend_rounds(made)
+        if count == 1:
+            return made
+        return choose_plan(dataclasses.replace(settings, rounds=count), n=n, d=d, l=l)
     if settings.association != "auto":
         return make_plan(settings, n=n, d=d, l=l)
+    if settings.rounds != 1:  # rounds and a projection exclude each other
+        return make_plan(dataclasses.replace(settings, association="gauss"), n=n, d=d, l=l)
     made = make_plan(dataclasses.replace(settings, association="gauss"), n=n, d=d, l=l)
     return dataclasses.replace(made, association=recommend_association(made))
+
+
+def _one_round_only(made: Plan) -> bool:
+    reason = why_one_round(
+        protection=made.protection,
+        origin=made.covariance_origin,
+        calibration=made.calibration,
+        association=made.association,
+        sampled=made.sampled,
+    )
+    return reason is not None
 
 
 def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:

@@ -17,11 +17,14 @@ from fractions import Fraction
 from primo.errors import InputError, PrivacyError
 from primo.planning.make import margin_of, paper_algorithm, sampled_scales
 from primo.planning.plan import CovarianceOrigin, Plan
+from primo.planning.rounds import why_one_round
 from primo.planning.settings import Settings, check_choices
 from primo.privacy.calibration import epsilon_with_margin
+from primo.privacy.grid import Grid
 from primo.privacy.norm_search import LARGEST_UNIT, VARIANCE_BITS
 from primo.privacy.paper import PaperAlgorithm, paper_scales
 from primo.privacy.protection import Protection
+from primo.privacy.rounds import MOST_ROUNDS, round_spent
 from primo.privacy.sensitivity import joint_distance
 from primo.privacy.subsampling import true_epsilon
 
@@ -135,17 +138,43 @@ def _check_origin(plan: Plan) -> None:
 
 def _check_noise(plan: Plan) -> None:
     """Compare mu and the split with the noise of the blocks that are private."""
-    grid = plan.grid
-    spent = joint_distance(grid.p if plan.covariance_noisy else 0 * grid.p, grid.q, grid.s)
+    grids = _round_grids(plan)
+    spent = sum(
+        (round_spent(grid, covariance_noisy=plan.covariance_noisy) for grid in grids), Fraction(0)
+    )
     _refuse(
         _fits(plan.mu, math.sqrt(spent + _searched(plan))),
         "the noise does not fit the guarantee that the plan states: mu differs",
     )
     if plan.covariance_noisy or plan.calibration != "exact":
-        split_fits = math.isclose(plan.split, grid.q / grid.p, rel_tol=_TOO_LARGE)
+        split_fits = all(
+            math.isclose(plan.split, grid.q / grid.p, rel_tol=_TOO_LARGE) for grid in grids
+        )
     else:
         split_fits = plan.split == 2.0  # nothing is to be split
     _refuse(split_fits, "the noise does not fit the split ratio that the plan states")
+
+
+def _round_grids(plan: Plan) -> tuple[Grid, ...]:
+    """Return the grid of every round; refuse rounds that no planner makes."""
+    if plan.rounds is None:
+        return (plan.grid,)
+    reason = why_one_round(
+        protection=plan.protection,
+        origin=plan.covariance_origin,
+        calibration=plan.calibration,
+        association=plan.association,
+        sampled=plan.sampled,
+    )
+    grids = plan.rounds.grids
+    _refuse(
+        reason is None
+        and 2 <= len(grids) <= MOST_ROUNDS
+        and plan.grid == grids[0]
+        and all(grid.fits(plan.n) for grid in grids),
+        "the plan is not one that primo makes: its rounds do not fit the rest of it",
+    )
+    return grids
 
 
 def _searched(plan: Plan) -> Fraction:
@@ -181,7 +210,13 @@ def _searched(plan: Plan) -> Fraction:
 def _check_epsilon(plan: Plan) -> None:
     """Compute epsilon at delta from the noise, and compare it with what is stated and was asked for."""
     histograms = len(plan.auto_norms)
-    own = margin_of(plan.width, plan.l, plan.full_outcome_moments, histograms=histograms)
+    own = margin_of(
+        plan.width,
+        plan.l,
+        plan.full_outcome_moments,
+        histograms=histograms,
+        rounds=plan.round_count,
+    )
     earlier = plan.earlier_mu > 0  # the margins of the earlier releases are then included
     _refuse(
         math.isclose(plan.margin, own, rel_tol=1e-9) or (earlier and own < plan.margin < 1),

@@ -8,6 +8,7 @@ from typing import Any
 
 from primo.errors import Argument, BoundsError, InputError, Message, WeakGuaranteeWarning
 from primo.planning.plan import CovarianceOrigin, Plan
+from primo.planning.rounds import AUTO_ROUNDS, check_rounds, why_one_round
 from primo.planning.settings import Settings, associations_for, check_choices, spelled_missing
 from primo.privacy.bounds import Bounds, as_bounds, missing_bounds
 from primo.privacy.budget import Budget, is_whole
@@ -17,6 +18,7 @@ from primo.privacy.lengths import BINS
 from primo.privacy.norm_search import DEFAULT_SHARE, NormSearch, norm_search, speaks
 from primo.privacy.paper import PaperAlgorithm, paper_scales
 from primo.privacy.protection import Protection
+from primo.privacy.rounds import make_rounds, round_shares
 from primo.privacy.sensitivity import joint_distance
 from primo.privacy.subsampling import SampledScales, calibrate, true_delta, true_epsilon
 
@@ -40,7 +42,8 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     Parameters
     ----------
     settings
-        What is decided about the release; association="auto" is for `forecast.compare.choose_plan`.
+        What is decided about the release; association="auto" is for `forecast.compare.choose_plan`,
+        and so is rounds="auto", which counts as one round here.
     n, d, l
         Rows, features, outcomes.
     """
@@ -60,9 +63,10 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     intercept = bool(settings.fit_intercept)
     full = _full(settings.outcome_moments, l)
     auto_norms = _auto_norms(settings, features=features, outcomes=outcomes)
-    margin = margin_of(d + intercept, l, full, histograms=len(auto_norms))
+    count = _round_count(settings, protection, origin)
+    margin = margin_of(d + intercept, l, full, histograms=len(auto_norms), rounds=count)
     covariance_noisy = protection.features_private and origin is CovarianceOrigin.ROWS
-    search = None
+    search, rounds = None, None
     if settings.calibration != "exact":
         algorithm = paper_algorithm(protection, settings.calibration, rows)
         calibrated = _paper(budget, n, algorithm, protection, rows, margin)
@@ -74,7 +78,12 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
         mu = mu_of(budget, margin=margin)
         search = _norm_search(auto_norms, protection, mu=mu, share=settings.norm_share, n=n)
         left = mu if search is None else remaining_mu(mu, search)
-        calibrated = mu, budget.epsilon, ratio, joint_grid(mu=left, split=ratio, n=n)
+        if count == 1:
+            grid = joint_grid(mu=left, split=ratio, n=n)
+        else:
+            rounds = make_rounds(mu=left, split=ratio, n=n, shares=round_shares(count))
+            grid = rounds.grids[0]
+        calibrated = mu, budget.epsilon, ratio, grid
     mu, given, ratio, grid = calibrated
     plan = Plan(
         n=n,
@@ -99,9 +108,32 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
         rows_per_person=settings.rows_per_person,
         auto_norms=auto_norms,
         norm_search=search,
+        rounds=rounds,
     )
     _check_fallback(plan, features=features, outcomes=outcomes)
     return plan
+
+
+def _round_count(settings: Settings, protection: Protection, origin: CovarianceOrigin) -> int:
+    """Return how many rounds there are; refuse several where one is all that there can be."""
+    check_rounds(settings.rounds)
+    if settings.rounds in (1, AUTO_ROUNDS):  # `forecast.compare.choose_plan` has chosen by now
+        return 1
+    reason = why_one_round(
+        protection=protection,
+        origin=origin,
+        calibration=settings.calibration,
+        association=settings.association,
+        sampled=settings.covariance_rows,
+    )
+    if reason is not None:
+        raise InputError(
+            Argument("rounds", settings.rounds),
+            " is not possible here: ",
+            reason,
+            remedy=Message.of("use ", Argument("rounds", 1)),
+        )
+    return int(settings.rounds)
 
 
 def remaining_mu(mu: float, search: NormSearch) -> float:
@@ -223,6 +255,11 @@ def extension_plan(
     )
     # The stored covariance keeps its own noise; nothing of it is drawn again.
     kept = earlier.grid.covariance_variance_bits
+    if (
+        earlier.rounds is not None
+    ):  # that of all rounds together, as a power of two that is not less
+        precision = float(sum(grid.p for grid in earlier.rounds.grids))
+        kept = math.ceil(2 * math.log2(earlier.grid.feature_radius_squared) - math.log2(precision))
     if joint_distance(0 * grid.p, grid.q, grid.s) > left**2:
         raise AssertionError(f"{grid} exceeds mu={mu!r}")  # a bug, never the user's fault
     origin = earlier.covariance_origin
@@ -344,8 +381,9 @@ def _full(outcome_moments: str, l: int) -> bool:
     return outcome_moments == "full" or (outcome_moments == "auto" and l <= FULL_OUTCOME_MOMENTS)
 
 
-def margin_of(width: int, l: int, full: bool, *, histograms: int = 0) -> float:
+def margin_of(width: int, l: int, full: bool, *, histograms: int = 0, rounds: int = 1) -> float:
     """Return the lattice margin of a release of this many numbers."""
     count = width * (width + 1) // 2 + width * l + (l * (l + 1) // 2 if full else l)
+    count *= rounds
     count += histograms * BINS
     return lattice_margin(count, SMALLEST_VARIANCE_BITS)

@@ -15,6 +15,7 @@ from primo.privacy.calibration import epsilon_with_margin
 from primo.privacy.grid import Grid
 from primo.privacy.norm_search import NormSearch
 from primo.privacy.protection import Protection
+from primo.privacy.rounds import Rounds
 
 __all__ = ["CovarianceOrigin", "Plan"]
 
@@ -80,6 +81,9 @@ class Plan:
     rows_per_person: int = 1  # 2 where a row is a haplotype; the guarantee above is for one row
     auto_norms: tuple[str, ...] = ()  # blocks whose norm was asked to be found: norm="auto"
     norm_search: NormSearch | None = None  # noisy histograms that private norms are found from
+    rounds: Rounds | None = (
+        None  # noise of every round, `grid` that of the first; None: one release
+    )
 
     def __post_init__(self) -> None:
         """Refuse a number of rows per person that is too large for float arithmetic."""
@@ -111,6 +115,11 @@ class Plan:
                 ("Calibration", self.calibration),
             ],
         )
+
+    @property
+    def round_count(self) -> int:
+        """Number of rounds."""
+        return 1 if self.rounds is None else self.rounds.count
 
     @property
     def counted(self) -> tuple[str, ...]:

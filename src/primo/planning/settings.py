@@ -57,6 +57,8 @@ class Settings:
         How many rows one person owns; the budget is that of one row.
     norm_share
         Share of mu² that finds norms, where bounds have norm="auto".
+    rounds
+        How many rounds look at what the ones before have left; "auto" chooses from public numbers.
     """
 
     epsilon: float
@@ -75,6 +77,7 @@ class Settings:
     outcome_moments: str = "auto"
     rows_per_person: int = 1
     norm_share: float = DEFAULT_SHARE
+    rounds: int | str = 1
 
 
 def spelled_missing(value: Any) -> Any:

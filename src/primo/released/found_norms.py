@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -41,6 +42,7 @@ def found_norms(plan: Plan, lengths: ReleasedLengths) -> ChosenNorms:
         for block, counts in (("features", lengths.features), ("outcomes", lengths.outcomes))
     }
     b_x, b_y = plan.features.norm, plan.outcomes.norm
+    together = _all_rounds(plan)
     return choose_norms(
         features=histograms["features"],
         outcomes=histograms["outcomes"],
@@ -49,11 +51,18 @@ def found_norms(plan: Plan, lengths: ReleasedLengths) -> ChosenNorms:
         n=plan.n,
         d=plan.d,
         l=plan.l,
-        covariance_scale=plan.covariance_sigma / b_x**2,
-        association_scale=plan.association_sigma / (b_x * b_y),
-        outcome_scale=plan.outcome_sigma / b_y**2,
+        covariance_scale=plan.covariance_sigma / b_x**2 * together,
+        association_scale=plan.association_sigma / (b_x * b_y) * together,
+        outcome_scale=plan.outcome_sigma / b_y**2 * together,
         intercept=plan.intercept,
     )
+
+
+def _all_rounds(plan: Plan) -> float:
+    """Noise of all rounds together over that of the first, if all had the outcomes' norm."""
+    if plan.rounds is None:
+        return 1.0
+    return math.sqrt(plan.grid.q / sum(grid.q for grid in plan.rounds.grids))
 
 
 def _settled(clip: Clip, choice: BlockChoice, counts: NDArray[np.float64] | None) -> Clip:

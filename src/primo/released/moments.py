@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.planning.plan import Plan
 from primo.released.projection import Projected
+from primo.released.rounds import ReleasedRound, Scales
 from primo.released.row_space import RowSpace
 
 __all__ = ["KEPT", "PublicFeatures", "ReleasedLengths", "ReleasedMoments", "expect_release"]
@@ -58,6 +59,25 @@ class ReleasedMoments:
     earlier_outcomes: tuple[str, ...] = ()  # names in the releases that this one extends
     public_features: PublicFeatures | None = None  # more public features than rows
     lengths: ReleasedLengths | None = None  # that the norms of the plan were found from
+    rounds: tuple[
+        ReleasedRound, ...
+    ] = ()  # that the moments above were pooled from; () if one release
+    scales: Scales | None = None  # noise of pooled moments; None: that of the plan
+
+    @property
+    def covariance_sigma(self) -> float:
+        """Noise scale on the diagonal of the covariance in scaled units; 0 where it is public."""
+        return self.plan.covariance_sigma if self.scales is None else self.scales.covariance
+
+    @property
+    def association_sigma(self) -> float:
+        """Noise scale on every entry of the association in scaled units."""
+        return self.plan.association_sigma if self.scales is None else self.scales.association
+
+    @property
+    def outcome_sigma(self) -> float:
+        """Noise scale of the outcome moments in scaled units; 0 where the outcomes are public."""
+        return self.plan.outcome_sigma if self.scales is None else self.scales.outcome
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the numbers alone: what was made from them can be made again."""

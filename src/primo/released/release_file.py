@@ -24,9 +24,11 @@ from primo.privacy.grid import Grid
 from primo.privacy.lengths import BINS
 from primo.privacy.norm_search import NormSearch
 from primo.privacy.protection import Protection
+from primo.privacy.rounds import Rounds
 from primo.released.moments import ReleasedLengths, expect_release
 from primo.released.projection import Projected
 from primo.released.release import Release
+from primo.released.round_release import pooled_release, read_rounds, round_arrays
 
 __all__ = ["load_release", "read_release", "save_release", "write_release"]
 
@@ -74,7 +76,11 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> Path:
 def write_release(release: Release, file: BinaryIO) -> None:
     """Write what `save_release` writes; its size depends on the plan and the names only."""
     plan = dataclasses.asdict(release.plan)
-    arrays: dict[str, Any] = {name: getattr(release, name) for name in _ARRAYS}
+    if plan["rounds"] is None:
+        del plan["rounds"]
+        arrays: dict[str, Any] = {name: getattr(release, name) for name in _ARRAYS}
+    else:  # pooled moments are made of them again
+        arrays = round_arrays(release.rounds)
     for block in _CLIPS:
         clip = plan[block]
         for part in ("centre", "scale"):
@@ -188,22 +194,31 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
     if stored.get("norm_search") is not None:
         stored["norm_search"] = NormSearch(**stored["norm_search"])
     stored["auto_norms"] = tuple(stored.get("auto_norms", ()))  # version 0.1 had none
+    if stored.get("rounds") is not None:
+        grids = tuple(Grid(**grid) for grid in stored["rounds"]["grids"])
+        stored["rounds"] = Rounds(grids=grids)
     plan = Plan(**stored)
     _check_kinds(plan)
     check_plan(plan)
     if manifest["noisy"] != noisy_blocks(plan):
         raise ValueError("the protection does not fit the blocks that have noise")
-    release = Release(
-        plan=plan,
-        feature_names=tuple(manifest["feature_names"]),
-        outcome_names=tuple(manifest["outcome_names"]),
-        earlier_outcomes=tuple(manifest["earlier_outcomes"]),
-        reproducible=manifest["reproducible"],
-        projected=_projected(arrays),
-        lengths=_lengths(plan, arrays),
-        backend=str(manifest["backend"]),
-        **{name: arrays[name] for name in _ARRAYS},
-    )
+    common: dict[str, Any] = {
+        "feature_names": tuple(manifest["feature_names"]),
+        "outcome_names": tuple(manifest["outcome_names"]),
+        "reproducible": manifest["reproducible"],
+        "lengths": _lengths(plan, arrays),
+        "backend": str(manifest["backend"]),
+    }
+    if plan.rounds is not None:
+        release = pooled_release(plan, read_rounds(plan, arrays), **common)
+    else:
+        release = Release(
+            plan=plan,
+            earlier_outcomes=tuple(manifest["earlier_outcomes"]),
+            projected=_projected(arrays),
+            **common,
+            **{name: arrays[name] for name in _ARRAYS},
+        )
     _check(release)
     return release
 
@@ -211,7 +226,8 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
 def _check_kinds(plan: Plan) -> None:
     """Refuse values that are not of the kind that their field declares."""
     search = () if plan.norm_search is None else (plan.norm_search,)
-    for part in (plan, plan.grid, plan.features, plan.outcomes, *search):
+    grids = () if plan.rounds is None else plan.rounds.grids
+    for part in (plan, plan.grid, plan.features, plan.outcomes, *search, *grids):
         for field in dataclasses.fields(part):
             fits = _KINDS.get(str(field.type))
             if fits is not None and not fits(getattr(part, field.name)):

@@ -8,6 +8,7 @@ from decimal import ROUND_CEILING, Decimal
 
 from primo.planning.plan import CovarianceOrigin
 from primo.privacy.bounds import Clip
+from primo.privacy.rounds import round_spent
 from primo.released.found_norms import found_norms
 from primo.released.moments import ReleasedMoments
 
@@ -23,7 +24,8 @@ def title(release: ReleasedMoments) -> str:
     """Return the first line of a statement."""
     plan = release.plan
     fitted = f"{_count(plan.l, 'regression')} on {_count(plan.d, 'feature')}"
-    return f"Privacy statement: {fitted}, one release"
+    rounds = f" in {plan.round_count} rounds" if plan.rounds is not None else ""
+    return f"Privacy statement: {fitted}, one release{rounds}"
 
 
 def entries(release: ReleasedMoments) -> list[tuple[str, str]]:
@@ -35,8 +37,10 @@ def entries(release: ReleasedMoments) -> list[tuple[str, str]]:
         ("Neighbours", "data sets that differ by replacing one row"),
         ("Public", _public(release)),
         ("Bounds", _bounds(release)),
-        ("Noise", _noise(release)),
+        ("Noise", _noise(release) if plan.rounds is None else _noise_of_rounds(release)),
     ]
+    if plan.rounds is not None:
+        items.append(("Rounds", _rounds(release)))
     if plan.rows_per_person > 1:
         items.append(
             (
@@ -143,9 +147,9 @@ def _found(release: ReleasedMoments) -> str:
 def _noise(release: ReleasedMoments) -> str:
     plan = release.plan
     covariance = {
-        CovarianceOrigin.ROWS: _sigma(plan.covariance_sigma),
+        CovarianceOrigin.ROWS: _sigma(release.covariance_sigma),
         CovarianceOrigin.REFERENCE: "of the reference panel (public)",
-        CovarianceOrigin.EARLIER: f"{_sigma(plan.covariance_sigma)}, of the earlier release",
+        CovarianceOrigin.EARLIER: f"{_sigma(release.covariance_sigma)}, of the earlier release",
         CovarianceOrigin.ROW_SPACE: "exact (public)",
     }[plan.covariance_origin]
     if plan.sampled:
@@ -153,9 +157,40 @@ def _noise(release: ReleasedMoments) -> str:
     projected = ", then projected" if plan.association == "projection" else ""
     return (
         f"discrete Gaussian ({release.backend}), in scaled units: covariance {covariance}; "
-        f"association {_sigma(plan.association_sigma)}{projected}; outcome moments "
-        f"({'full' if plan.full_outcome_moments else 'diagonal'}) {_sigma(plan.outcome_sigma)}; "
+        f"association {_sigma(release.association_sigma)}{projected}; outcome moments "
+        f"({'full' if plan.full_outcome_moments else 'diagonal'}) {_sigma(release.outcome_sigma)}; "
         f"split ratio {plan.split:.3g}"
+    )
+
+
+def _noise_of_rounds(release: ReleasedMoments) -> str:
+    """Say what noise the rounds have; from the plan and the clips, not from what was pooled."""
+    plan, first, last = release.plan, release.rounds[0], release.rounds[-1]
+    sigmas = [released.covariance_sigma for released in release.rounds]
+    together = 1 / math.sqrt(math.fsum(sigma**-2 for sigma in sigmas)) if all(sigmas) else 0.0
+    return (
+        f"discrete Gaussian ({release.backend}), in scaled units: covariance {_sigma(together)} over "
+        f"all rounds; association {_sigma(first.association_sigma)} in the first round and "
+        f"{_sigma(last.association_sigma)} in the last; outcome moments "
+        f"({'full' if plan.full_outcome_moments else 'diagonal'}) {_sigma(first.outcome_sigma)} and "
+        f"{_sigma(last.outcome_sigma)}; split ratio {plan.split:.3g}"
+    )
+
+
+def _rounds(release: ReleasedMoments) -> str:
+    """Say what the rounds looked at, and that what they spend was fixed beforehand."""
+    plan = release.plan
+    assert plan.rounds is not None
+    shares = [
+        float(round_spent(grid, covariance_noisy=plan.covariance_noisy)) / plan.mu**2
+        for grid in plan.rounds.grids
+    ]
+    return (
+        f"the rows were read {plan.round_count} times under the one guarantee above. Each round after "
+        "the first looked at residuals of coefficients that the rounds before had released, shortened "
+        f"to a norm that follows from released numbers ({release.rounds[-1].clip:.4g} in the last). "
+        "What each spends was fixed before the first row was read: from "
+        f"{min(shares):.1%} to {max(shares):.1%} of mu squared"
     )
 
 

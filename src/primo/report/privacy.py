@@ -207,8 +207,8 @@ def _numbers(release: ReleasedMoments) -> list[tuple[str, str]]:
     sampled = f", of {thousands(plan.sampled)} sampled rows" if plan.sampled else ""
     covariance = {
         CovarianceOrigin.REFERENCE: "of a public reference panel",
-        CovarianceOrigin.EARLIER: f"{_sigma(plan.covariance_sigma)}, of the earlier release",
-    }.get(plan.covariance_origin, _sigma(plan.covariance_sigma))
+        CovarianceOrigin.EARLIER: f"{_sigma(release.covariance_sigma)}, of the earlier release",
+    }.get(plan.covariance_origin, _sigma(release.covariance_sigma))
     projected = ", then projected" if plan.association == "projection" else ""
     whole = " (all of it)" if plan.full_outcome_moments else " (diagonal)"
     return [
@@ -220,10 +220,10 @@ def _numbers(release: ReleasedMoments) -> list[tuple[str, str]]:
         ("Bounds of the features", _bound(plan.features)),
         ("Bounds of the outcomes", _bound(plan.outcomes)),
         ("Noise on the covariance XᵀX", covariance + sampled),
-        ("Noise on the association XᵀY", _sigma(plan.association_sigma) + projected),
+        ("Noise on the association XᵀY", _sigma(release.association_sigma) + projected),
         (
             "Noise on the outcome moments YᵀY",
-            _sigma(plan.outcome_sigma) + (whole if plan.outcome_sigma else ""),
+            _sigma(release.outcome_sigma) + (whole if plan.outcome_sigma else ""),
         ),
         ("Split ratio", number(plan.split)),
         ("Noise drawn by", f"exact discrete Gaussian sampler ({release.backend})"),

@@ -54,14 +54,13 @@ def blocks_of(release: ReleasedMoments) -> tuple[Block, ...]:
     Guarantee: post-processing. The noise's known share is taken off the mean square of the entries,
     so a block of pure noise shows a signal of about 0.
     """
-    plan = release.plan
     try:
         moments = centred(release).moments
     except InputError:  # public features that outnumber the rows, not attached
         return (
-            _block("covariance", math.nan, plan.covariance_sigma),
-            _block("association", math.nan, plan.association_sigma),
-            _block("outcome moments", math.nan, plan.outcome_sigma),
+            _block("covariance", math.nan, release.covariance_sigma),
+            _block("association", math.nan, release.association_sigma),
+            _block("outcome moments", math.nan, release.outcome_sigma),
         )
     d, _ = moments.shape
     # svec noise: full on the diagonal, half of the variance off it.
@@ -82,7 +81,7 @@ def blocks_of(release: ReleasedMoments) -> tuple[Block, ...]:
 def directions_of(release: ReleasedMoments) -> Directions | None:
     """Return the spectrum of the released covariance, or None where it carries no noise."""
     plan = release.plan
-    sigma = plan.covariance_sigma * math.sqrt(2 - plan.triangle_bits)
+    sigma = release.covariance_sigma * math.sqrt(2 - plan.triangle_bits)
     if sigma == 0 or plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
         return None
     values = np.asarray(np.linalg.eigvalsh(release.covariance)[::-1], np.float64)

@@ -70,6 +70,10 @@ class Signs:
                 return None
         return signs
 
+    def integers(self, signs: Narrow, out: Matrix) -> None:
+        """Write the integer rows that signs stand for."""
+        np.multiply(signs, self._units, out=out)
+
     def covariance(self, signs: Narrow, out: Matrix) -> None:
         """Write XᵀX."""
         self.kernels.multiply_signs(signs, float(self.unit**2), out)

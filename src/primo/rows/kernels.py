@@ -42,8 +42,12 @@ def fused(
     edge: float,
     reach: float,
     fill: bool,
+    predicted: Matrix | None = None,
 ) -> Matrix | None:
     """Write trunc((rows - centre)·factor), cut to ±edge, into `out` and return squared lengths.
+
+    `predicted`, whole multiples of a power of two below 2**53, is taken off before truncation, and what
+    is missing is then 0.
 
     Without a centre, `factor` is one number and nothing is cut. A value that is not finite becomes 0 if
     `fill`. Otherwise its row gets the length infinity. So does a row with a value beyond `reach`, whose
@@ -54,12 +58,21 @@ def fused(
     # Compiled code checks no index, so what it assumes is checked here.
     width = rows.shape[1]
     fits = rows.shape == out.shape and (centre is None or centre.shape == factor.shape == (width,))
+    if predicted is not None:
+        fits = fits and predicted.shape == rows.shape and predicted.flags.c_contiguous
     read, written = _stretch(rows), _stretch(out)
     if rows.dtype not in _TYPES or out.dtype != np.float64 or not fits or not read or not written:
         return None
     read[0].flags.writeable = False  # one type, so one compilation, for all rows
     lengths = np.empty(len(rows))
-    if centre is None:
+    if predicted is not None:
+        if centre is None:
+            _scale_residuals(*read, float(factor), reach, fill, predicted, *written, lengths)
+        else:
+            _centre_residuals(
+                *read, centre, factor, edge, reach, fill, predicted, *written, lengths
+            )
+    elif centre is None:
         _scale_rows(*read, float(factor), reach, fill, *written, width, lengths)
     else:
         _centre_rows(*read, centre, factor, edge, reach, fill, *written, lengths)
@@ -135,6 +148,47 @@ def _centre_row(
     return length if sizes < reach else np.inf  # NaN is not below `reach` either
 
 
+@_compiled(inline="always")
+def _scale_residual(
+    row: Matrix, factor: float, reach: float, fill: bool, predicted: Matrix, out: Matrix
+) -> float:
+    length = 0.0
+    for j in range(len(out)):
+        value = row[j] * factor - predicted[j]
+        if fill:
+            value = value if abs(row[j]) <= _LARGEST else 0.0
+        value = np.trunc(value)
+        length = _plus(length, value * value)
+        out[j] = value
+    return length if length < reach**2 else np.inf
+
+
+@_compiled(inline="always")
+def _centre_residual(
+    row: Matrix,
+    centre: Matrix,
+    factor: Matrix,
+    edge: float,
+    reach: float,
+    fill: bool,
+    predicted: Matrix,
+    out: Matrix,
+) -> float:
+    length, sizes = 0.0, 0.0
+    for j in range(len(out)):
+        value = (row[j] - centre[j]) * factor[j]
+        if fill:
+            value = value if abs(row[j]) <= _LARGEST else 0.0
+        sizes = _plus(sizes, abs(value))
+        value = edge if value > edge else (-edge if value < -edge else value)
+        value = np.trunc(value - predicted[j])
+        if fill:
+            value = value if abs(row[j]) <= _LARGEST else 0.0
+        length = _plus(length, value * value)
+        out[j] = value
+    return length if sizes < reach else np.inf
+
+
 # `fill` is tested once per row, not once per value: the loops over values stay short.
 @_cached
 def _scale_rows(
@@ -178,6 +232,56 @@ def _centre_rows(
             lengths[i] = _centre_row(row, centre, factor, edge, reach, True, into)
         else:
             lengths[i] = _centre_row(row, centre, factor, edge, reach, False, into)
+
+
+@_cached
+def _scale_residuals(
+    rows: NDArray[Any],
+    step: int,
+    factor: float,
+    reach: float,
+    fill: bool,
+    predicted: Matrix,
+    out: Matrix,
+    out_step: int,
+    lengths: Matrix,
+) -> None:
+    width = predicted.shape[1]
+    for i in range(len(lengths)):
+        a, b = i * step, i * out_step
+        row, into = rows[a : a + width], out[b : b + width]
+        if fill:
+            lengths[i] = _scale_residual(row, factor, reach, True, predicted[i], into)
+        else:
+            lengths[i] = _scale_residual(row, factor, reach, False, predicted[i], into)
+
+
+@_cached
+def _centre_residuals(
+    rows: NDArray[Any],
+    step: int,
+    centre: Matrix,
+    factor: Matrix,
+    edge: float,
+    reach: float,
+    fill: bool,
+    predicted: Matrix,
+    out: Matrix,
+    out_step: int,
+    lengths: Matrix,
+) -> None:
+    width = predicted.shape[1]
+    for i in range(len(lengths)):
+        a, b = i * step, i * out_step
+        row, into = rows[a : a + width], out[b : b + width]
+        if fill:
+            lengths[i] = _centre_residual(
+                row, centre, factor, edge, reach, True, predicted[i], into
+            )
+        else:
+            lengths[i] = _centre_residual(
+                row, centre, factor, edge, reach, False, predicted[i], into
+            )
 
 
 @_cached

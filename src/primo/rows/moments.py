@@ -17,9 +17,16 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin, Plan
+from primo.planning.residuals import ResidualGrid, wide_factor
 from primo.rows.genotype_products import Signs
 from primo.rows.public_block import PublicRows
-from primo.rows.quantise import feature_quantiser, kernels_for, outcome_quantiser
+from primo.rows.quantise import (
+    feature_quantiser,
+    kernels_for,
+    outcome_quantiser,
+    shorten_rows,
+)
+from primo.rows.residuals import ResidualQuantiser
 from primo.rows.sources.base import Block, Source
 from primo.rows.walk import Progress, thread_number, walk
 
@@ -75,13 +82,15 @@ def fold(
     block_rows: int | None = None,
     progress: Progress | None = None,
     collect: PublicRows | None = None,
+    residuals: ResidualGrid | None = None,
 ) -> Moments:
     """Read every row once and return the integer moments of the quantised rows.
 
     `sample` marks the rows that make the covariance, if the plan sub-samples it; it is as private as
     the rows. Where the plan takes the covariance from elsewhere, none is summed. The source may hold
     a part of the plan's rows only: moments of parts add up to those of the whole. `collect` keeps the
-    rows of a public block while they are read, so that nobody has to read them again.
+    rows of a public block while they are read, so that nobody has to read them again. With `residuals`,
+    the plan is that of a round, and residuals take the place of the outcomes (`rows.residuals`).
 
     Cost: one pass, O(n·d² + n·d·l) (plus n·l² for full outcome moments); memory of a few blocks and
     one set of moments per worker. The result does not depend on `threads` or `block_rows`.
@@ -94,7 +103,7 @@ def fold(
     kernels = kernels_for(source.n * (plan.width + plan.l))
     return walk(
         source,
-        [_Accumulator(plan, rows, kernels) for _ in range(threads)],
+        [_Accumulator(plan, rows, kernels, residuals) for _ in range(threads)],
         block_rows=rows,
         sample=sample,
         progress=progress,
@@ -117,6 +126,7 @@ class _Accumulator:
     plan: Plan
     rows: int
     kernels: ModuleType | None
+    residuals: ResidualGrid | None = None
     done: int = 0
 
     def __post_init__(self) -> None:
@@ -124,6 +134,10 @@ class _Accumulator:
         kernel = None if self.kernels is None else self.kernels.fused
         self._features = feature_quantiser(plan, kernel=kernel)
         self._outcomes = outcome_quantiser(plan, kernel=kernel)
+        self._residuals = None
+        if self.residuals is not None:
+            self._residuals = ResidualQuantiser(plan, self.residuals, kernel=kernel)
+            self._wide = feature_quantiser(plan, kernel=kernel, wider=wide_factor(plan))
         self._summed = plan.covariance_origin is CovarianceOrigin.ROWS
         self._signs: Signs | None = None
         unit = self._features.box_end
@@ -154,18 +168,40 @@ class _Accumulator:
         if m > self.rows or shapes != ((m, self.plan.d), (m, self.plan.l)):
             raise InputError("a source gave a block of the wrong size")
         signs = None if self._signs is None else self._signs.of(block.features)
-        if signs is None:
-            self._features(block.features, self._x[:m])
-        self._outcomes(block.outcomes, self._y[:m])
+        x, y = self._x[:m], self._y[:m]
+        if self._residuals is None:
+            if signs is None:
+                self._features(block.features, x)
+            self._outcomes(block.outcomes, y)
+        else:
+            self._add_residuals(self._residuals, block, signs, x, y)
         if self._at_once:
             np.matmul(self._rows[:m].T, self._rows[:m], out=self._product)
         else:
-            self._multiply(self._x[:m], self._y[:m], signs, chosen)
+            self._multiply(x, y, signs, chosen)
         for total, product in zip(self._totals, self._products, strict=True):
             # Every number is an integer below 2**53 already; the cast changes none.
             np.add(total, product, out=total, dtype=np.int64, casting="unsafe")
         self.done += m
         return m
+
+    def _add_residuals(
+        self,
+        residuals: ResidualQuantiser,
+        block: Block,
+        signs: NDArray[np.float32] | None,
+        x: Matrix,
+        y: Matrix,
+    ) -> None:
+        """Write residuals into `y`, and then the rows of features, shortened, into `x`."""
+        if self._signs is not None and signs is not None:  # rows that need no shortening
+            self._signs.integers(signs, x)
+            residuals(x, block.outcomes, y)
+            return
+        self._wide(block.features, x)
+        residuals(x, block.outcomes, y)
+        constant = self._features.constant or 0
+        shorten_rows(x[:, : self.plan.d], self._features.radius_squared - constant**2)
 
     def _multiply(
         self,

@@ -35,6 +35,7 @@ __all__ = [
     "kernels_for",
     "missing_values",
     "outcome_quantiser",
+    "shorten_rows",
     "squares_in_order",
 ]
 
@@ -72,8 +73,11 @@ class Quantiser:
         """What the ends of each column's range become; None without ranges."""
         return math.floor(self._edge) if self.clip.box else None
 
-    def __call__(self, rows: NDArray[Any], out: Matrix) -> None:
+    def __call__(self, rows: NDArray[Any], out: Matrix, predicted: Matrix | None = None) -> None:
         """Write the integer form of `rows` (m, width) into `out` (m, width with constant).
+
+        With `predicted` (m, width), in steps and a function of the row alone, that of the residuals:
+        it is taken off after values are cut to their box; where a value is missing, 0 is left.
 
         Guarantee: every row of `out` holds integers and has squared norm at most `radius_squared`,
         whatever the row holds; or InputError, which names no value, if it is not finite.
@@ -87,7 +91,7 @@ class Quantiser:
                 rows = rows.astype(np.float64)
             # Which rows are over depends on no order of summation, see `_lengths`. What is not *shown*
             # to be inside counts as outside, so NaN cannot slip through.
-            lengths = self._truncate(rows, z)
+            lengths = self._truncate(rows, z, predicted)
             over = np.flatnonzero(~(lengths <= limit))
             if len(over):
                 self._repair(rows, z, over[~(lengths[over] <= _REACH**2)])
@@ -95,7 +99,7 @@ class Quantiser:
         if self.constant is not None:
             out[:, -1] = self.constant
 
-    def _truncate(self, rows: NDArray[Any], z: Matrix) -> Matrix:
+    def _truncate(self, rows: NDArray[Any], z: Matrix, predicted: Matrix | None) -> Matrix:
         """Write rows in whole grid steps, cut to their box, into `z`; return their squared lengths."""
         lengths = None
         if self.kernel is not None:
@@ -107,17 +111,21 @@ class Quantiser:
                 edge=self._edge,
                 reach=_REACH,
                 fill=self.missing == "centre",
+                predicted=predicted,
             )
         if lengths is None:
-            return self._truncate_by_passes(rows, z)
+            return self._truncate_by_passes(rows, z, predicted)
         left = np.flatnonzero(~np.isfinite(lengths))  # what the kernel does not vouch for
         if len(left):
             again = np.empty((len(left), self.clip.width))
-            lengths[left] = self._truncate_by_passes(rows[left], again)
+            taken = None if predicted is None else predicted[left]
+            lengths[left] = self._truncate_by_passes(rows[left], again, taken)
             z[left] = again
         return lengths
 
-    def _truncate_by_passes(self, rows: NDArray[Any], z: Matrix) -> Matrix:
+    def _truncate_by_passes(
+        self, rows: NDArray[Any], z: Matrix, predicted: Matrix | None = None
+    ) -> Matrix:
         if self._plain:
             np.multiply(rows, self._factor, out=z)
         else:
@@ -127,6 +135,10 @@ class Quantiser:
             # Cutting would hide infinity, so rows that are not finite are found before.
             self._repair(rows, z, np.flatnonzero(~(_squares(z) <= _REACH**2)))
             np.clip(z, -self._edge, self._edge, out=z)
+        if predicted is not None:
+            np.subtract(z, predicted, out=z)
+            if self.clip.box and self.missing == "centre":  # without a box, `_repair` finds them
+                z[~np.isfinite(rows)] = 0.0
         np.trunc(z, out=z)
         return _squares(z)
 
@@ -184,12 +196,26 @@ class Quantiser:
             z[i] = np.trunc(direction * (2 * size if self.clip.box else length) / self.step)
 
 
-def feature_quantiser(plan: Plan, *, kernel: Kernel | None = None) -> Quantiser:
-    """Return the map from rows of features to integer rows that a plan fixes."""
+def shorten_rows(rows: Matrix, limit: int) -> None:
+    """Shorten rows of whole numbers, in place, to a squared norm of at most `limit`, below 2**53.
+
+    Guarantee: afterwards every row is within it, and each is a function of itself alone.
+    """
+    over = np.flatnonzero(~(_squares(rows) <= limit))
+    if len(over):
+        Quantiser._shorten(rows, over, limit)
+
+
+def feature_quantiser(plan: Plan, *, kernel: Kernel | None = None, wider: float = 1.0) -> Quantiser:
+    """Return the map from rows of features to integer rows that a plan fixes.
+
+    Rows may be `wider` times as long as the plan's radius, for what is shortened to it later.
+    """
+    radius_squared = plan.grid.feature_radius_squared
     return Quantiser(
         clip=plan.features,
         step=plan.feature_step,
-        radius_squared=plan.grid.feature_radius_squared,
+        radius_squared=radius_squared if wider == 1 else math.floor(radius_squared * wider**2),
         constant=plan.constant_steps,
         missing=plan.missing,
         block="features",

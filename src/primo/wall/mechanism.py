@@ -7,13 +7,17 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError, PrivacyError
 from primo.planning.plan import CovarianceOrigin, Plan
+from primo.planning.residuals import ResidualGrid
 from primo.released.moments import ReleasedLengths
 from primo.released.release import Release
+from primo.released.rounds import ReleasedRound
 from primo.rows.lengths import Lengths
 from primo.rows.moments import Moments
 from primo.wall.noise import RandomBits, add_noise
 
-__all__ = ["release", "release_lengths"]
+__all__ = ["release", "release_lengths", "release_round"]
+
+Integers = NDArray[np.int64]
 
 
 def release_lengths(
@@ -76,8 +80,7 @@ def release(
     The paper draws covariance and association separately at (ε/2, δ/2); one joint release with split
     ratio 2 gives the covariance for nothing (mathematics.md section 2).
     """
-    if moments.rows != plan.n:
-        raise InputError("these moments do not belong to this plan: the number of rows differs")
+    _check_rows(moments, plan)
     if (lengths is not None) != bool(plan.counted):
         raise InputError("the plan finds norms from row lengths; release those first")
     elsewhere = plan.covariance_origin in (CovarianceOrigin.REFERENCE, CovarianceOrigin.EARLIER)
@@ -86,22 +89,105 @@ def release(
             f"the plan takes its covariance from: {plan.covariance_origin}; "
             + ("give that covariance" if elsewhere else "no other one can be given")
         )
-    if covariance is None and plan.protection.features_private and not plan.covariance_noisy:
+    if covariance is None:
+        _check_covariance(plan)
+    gram, association, outcome = _with_noise(
+        moments, plan, bits=bits, backend=backend, threads=threads
+    )
+    if covariance is None:
+        covariance = gram.astype(np.float64) * (plan.feature_step**2 * plan.sampling_factor)
+    return Release(
+        plan=plan,
+        feature_names=feature_names,
+        outcome_names=outcome_names,
+        covariance=covariance,
+        association=association.astype(np.float64) * (plan.feature_step * plan.outcome_step),
+        outcome_moments=outcome.astype(np.float64) * plan.outcome_step**2,
+        reproducible=bits.reproducible,
+        backend=backend,
+        lengths=lengths,
+    )
+
+
+def release_round(
+    moments: Moments,
+    plan: Plan,
+    *,
+    number: int,
+    residuals: ResidualGrid | None,
+    bits: RandomBits,
+    backend: str = "primo",
+    threads: int = 1,
+) -> ReleasedRound:
+    """Add noise to the moments of one round, and return what is public of it.
+
+    `plan` is that of the round (`planning.rounds.round_plan`), `residuals` what the moments were folded
+    with; None in the first round (`number` 0), which takes the outcomes as they are.
+
+    Guarantee: `plan.mu`-GDP for `plan.protection` under replace-one, whatever earlier rounds released,
+    if `moments` were folded with `plan` and `residuals`. The noise has labels of its own, so it is never
+    that of another round.
+    Cost: as `release`.
+    """
+    _check_rows(moments, plan)
+    _check_covariance(plan)
+    gram, association, outcome = _with_noise(
+        moments,
+        plan,
+        bits=bits,
+        backend=backend,
+        threads=threads,
+        prefix=f"round {number + 1} ",
+    )
+    zeros = np.zeros((plan.width, plan.l))
+    return ReleasedRound(
+        coefficients=zeros if residuals is None else residuals.coefficients(plan),
+        clip=plan.outcomes.norm,
+        covariance=gram.astype(np.float64) * plan.feature_step**2,
+        association=association.astype(np.float64) * (plan.feature_step * plan.outcome_step),
+        outcome_moments=outcome.astype(np.float64) * plan.outcome_step**2,
+        covariance_sigma=plan.covariance_sigma,
+        association_sigma=plan.association_sigma,
+        outcome_sigma=plan.outcome_sigma,
+    )
+
+
+def _check_rows(moments: Moments, plan: Plan) -> None:
+    if moments.rows != plan.n:
+        raise InputError("these moments do not belong to this plan: the number of rows differs")
+    if plan.rounds is not None:
+        raise PrivacyError("a plan of several rounds is released round by round")
+
+
+def _check_covariance(plan: Plan) -> None:
+    if plan.protection.features_private and not plan.covariance_noisy:
         raise PrivacyError(
             "the features are private, and the plan has no noise for their covariance"
         )
 
-    def noisy(values: NDArray[np.int64], variance_bits: int, label: str) -> None:
+
+def _with_noise(
+    moments: Moments,
+    plan: Plan,
+    *,
+    bits: RandomBits,
+    backend: str,
+    threads: int,
+    prefix: str = "",
+) -> tuple[Integers, Integers, Integers]:
+    """Return covariance, association and outcome moments in grid units, with the plan's noise."""
+
+    def noisy(values: Integers, variance_bits: int, label: str) -> None:
         add_noise(
             values,
             variance_bits=variance_bits,
             bits=bits,
-            label=label,
+            label=prefix + label,
             backend=backend,
             threads=threads,
         )
 
-    def noisy_symmetric(values: NDArray[np.int64], variance_bits: int, label: str) -> None:
+    def noisy_symmetric(values: Integers, variance_bits: int, label: str) -> None:
         """Svec noise: full variance on the diagonal, half of it off the diagonal."""
         diagonal = np.diagonal(values).copy()
         noisy(diagonal, variance_bits, f"{label} diagonal")
@@ -128,16 +214,4 @@ def release(
             noisy_symmetric(outcome, grid.outcome_variance_bits, "outcome")
         else:
             noisy(outcome, grid.outcome_variance_bits, "outcome diagonal")
-    if covariance is None:
-        covariance = gram.astype(np.float64) * (plan.feature_step**2 * plan.sampling_factor)
-    return Release(
-        plan=plan,
-        feature_names=feature_names,
-        outcome_names=outcome_names,
-        covariance=covariance,
-        association=association.astype(np.float64) * (plan.feature_step * plan.outcome_step),
-        outcome_moments=outcome.astype(np.float64) * plan.outcome_step**2,
-        reproducible=bits.reproducible,
-        backend=backend,
-        lengths=lengths,
-    )
+    return gram, association, outcome

@@ -44,10 +44,11 @@ from typing import Any
 import numpy as np
 
 from primo.planning.plan import Plan
+from primo.planning.residuals import ResidualGrid
 from primo.rows.lengths import Lengths
 from primo.rows.moments import Moments
 
-__all__ = ["lengths_digest", "moments_digest", "plan_digest"]
+__all__ = ["lengths_digest", "moments_digest", "plan_digest", "round_digest"]
 
 
 def moments_digest(moments: Moments, plan: Plan) -> bytes:
@@ -58,6 +59,20 @@ def moments_digest(moments: Moments, plan: Plan) -> bytes:
     Cost: one pass over the moments.
     """
     return _digest(b"primo.moments/1", [moments, dataclasses.replace(plan, missing="error")])
+
+
+def round_digest(
+    moments: Moments, plan: Plan, *, number: int, residuals: ResidualGrid | None
+) -> bytes:
+    """Return 32 bytes that stand for exactly these moments of exactly this round of a plan; private.
+
+    `plan` is that of the whole release. Coefficients and clip of the round are part of it, because they
+    are not a function of the plan: noise that is drawn once for one choice is not drawn for another.
+    """
+    step = () if residuals is None else (residuals.integers, residuals.bits, residuals.clip)
+    return _digest(
+        b"primo.round/1", [moments, dataclasses.replace(plan, missing="error"), number, step]
+    )
 
 
 def lengths_digest(lengths: Lengths, plan: Plan) -> bytes:

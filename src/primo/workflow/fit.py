@@ -34,6 +34,7 @@ from primo.workflow.extension import (
     plan_of_extension,
 )
 from primo.workflow.pipeline import make_release
+from primo.workflow.rounds import RoundRecord
 
 if TYPE_CHECKING:
     from primo.ledger import Ledger
@@ -182,8 +183,11 @@ def release_rows(
     engine: Engine | None = None,
     account: Account | None = None,
     release_id: str | None = None,
+    record: RoundRecord | None = None,
 ) -> Release:
-    """Charge, then read every row once and release.
+    """Charge, then read every row once (in each round) and release.
+
+    `record` keeps what finished rounds released, for a resume.
 
     Guarantee: that of `make_release`; and whatever happens after the charge (a crash, a full disk)
     loses budget, never privacy. An extension is charged only if the ledger knows what it extends.
@@ -210,6 +214,7 @@ def release_rows(
             threads=engine.threads,
             client=client,
             show_progress=engine.show_progress,
+            record=record,
         )
     return release if prepared.earlier is None else as_extension(release, prepared.earlier)
 

@@ -22,6 +22,7 @@ from primo.released.projection import (
     project_onto_outcomes,
 )
 from primo.released.release import Release
+from primo.released.round_release import pooled_release
 from primo.released.row_space import row_space
 from primo.rows.lengths import fold_lengths
 from primo.rows.moments import fold
@@ -32,6 +33,7 @@ from primo.rows.walk import Folding, S
 from primo.wall import mechanism
 from primo.wall.noise import RandomBits
 from primo.wall.sealing import lengths_digest, moments_digest
+from primo.workflow.rounds import RoundRecord, release_rounds
 
 __all__ = ["make_release", "with_public_features"]
 
@@ -50,15 +52,18 @@ def make_release(
     threads: int | None = None,
     client: Any = None,
     show_progress: bool = False,
+    record: RoundRecord | None = None,
 ) -> Release:
     """Read the rows of `source` and release their moments under `plan`.
 
     `covariance`, in scaled units, is given where the plan does not take it from the rows. `client`, of
     dask.distributed, reads the rows on its workers (`primo.rows.cluster`); the result is the same.
+    `record` keeps what a release of several rounds has released so far (`primo.workflow.rounds`).
 
     Guarantee: (`plan.epsilon`, `plan.budget.delta`)-DP for `plan.protection`, provided `bits` are
     fresh; nothing else that depends on private rows leaves this function.
-    Cost: one pass, O(n·d² + n·d·l); a pass of O(n·(d + l)) before it where norms are to be found.
+    Cost: one pass for each round, O(n·d² + n·d·l); a pass of O(n·(d + l)) before it where norms are to
+    be found.
     """
     if source.n != plan.n:
         raise InputError(
@@ -72,6 +77,22 @@ def make_release(
         plan, lengths = _with_norms(walk, planned, bits=bits, backend=backend)
         if covariance is not None and plan.intercept:
             covariance = with_constant(covariance, plan.constant / planned.constant)
+    noise_threads = threads or (2 if plan.width * plan.l > _MANY else 1)
+    if plan.rounds is not None:
+        feature_names, outcome_names = source.feature_names, source.outcome_names
+        rounds = release_rounds(
+            walk, plan, bits=bits, backend=backend, threads=noise_threads, record=record
+        )
+        # As below: no row is read again.
+        return pooled_release(
+            plan,
+            rounds,
+            feature_names=feature_names,
+            outcome_names=outcome_names,
+            reproducible=bits.reproducible,
+            backend=backend,
+            lengths=lengths,
+        )
     sample = None
     if plan.draws_sample:
         sample = bits.subset(plan.n, plan.sampled or plan.n, label="sample")
@@ -93,7 +114,7 @@ def make_release(
         covariance=covariance,
         lengths=lengths,
         backend=backend,
-        threads=threads or (2 if plan.width * plan.l > _MANY else 1),
+        threads=noise_threads,
     )
     # From here on everything is computed from the release and the public block: no row is read again.
     if plan.covariance_origin is CovarianceOrigin.ROW_SPACE and public is not None:
@@ -117,9 +138,10 @@ class _Walk:
         *,
         sample: NDArray[np.bool_] | None = None,
         collect: PublicRows | None = None,
+        description: str = "reading rows",
     ) -> S:
         """Read every row once and return what `folding` sums."""
-        with row_progress(plan.n, show=self.show_progress) as progress:
+        with row_progress(plan.n, show=self.show_progress, description=description) as progress:
             if self.client is None:
                 return folding(
                     self.source,

@@ -84,6 +84,7 @@ def publish(
                     engine=engine,
                     account=account,
                     release_id=staging.release_id,
+                    record=staging,
                 )
             except BaseException:
                 if not staging.drawn and not _charged(account, staging.release_id):

@@ -7,7 +7,9 @@
     lock       held by the process that works on it
 
 and waits until it is on the disk *before* the ledger is charged; `drawn` says later for which moments
-noise was drawn (and `drawn-lengths` for which histograms of row lengths). A folder that others made
+noise was drawn (and `drawn-lengths` for which histograms of row lengths). A release of several rounds
+has `drawn-round-1` and so on, `kept-round-1` with what was released, and `kept-step-2` with what the
+second round takes residuals of: a resumed run goes on from there. A folder that others made
 or may read is refused: they may know the secret. Whenever the process dies, there is
 
     no folder                  nothing was begun, or everything is finished
@@ -50,13 +52,13 @@ __all__ = ["Staging", "partial_of"]
 _FORMAT = "primo job 1"
 _SECRET_BYTES = 32
 
-#: The stages in which a release draws noise, in order (`wall.mechanism`).
-_STAGES = ("lengths", RandomBits.RELEASE)
+#: What the names of files begin with that note for what noise was drawn, and that rounds are kept in.
+_DRAWN, _KEPT = "drawn", "kept-"
 
 
 def _mark_of(stage: str) -> str:
     """Return the name of the file that notes what the noise of a stage was drawn for."""
-    return "drawn" if stage == RandomBits.RELEASE else f"drawn-{stage}"
+    return _DRAWN if stage == RandomBits.RELEASE else f"{_DRAWN}-{stage}"
 
 
 def partial_of(out: str | os.PathLike[str]) -> Path:
@@ -216,7 +218,17 @@ class Staging:
     @property
     def drawn(self) -> bool:
         """Whether noise of any stage was drawn, so that something must not be drawn again."""
-        return any(self._place.has(_mark_of(stage)) for stage in _STAGES)
+        return any(name.startswith(_DRAWN) for name in self._place.names())
+
+    def load(self, name: str) -> bytes | None:
+        """Return what was kept of a round (`workflow.rounds`), or None."""
+        with _ours(self.folder):
+            return self._place.read(_KEPT + name) if self._place.has(_KEPT + name) else None
+
+    def save(self, name: str, content: bytes) -> None:
+        """Keep what a round took or released, in the private folder, until the bundle is published."""
+        with writing(self.folder), _ours(self.folder):
+            self._place.write(_KEPT + name, content)
 
     def check_plan(self, plan: Plan) -> None:
         """Refuse a plan that is not the one that was begun with and paid for."""

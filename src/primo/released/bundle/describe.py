@@ -12,6 +12,7 @@ import numpy as np
 
 from primo.planning.plan import Plan
 from primo.privacy.bounds import Clip
+from primo.privacy.rounds import round_spent
 from primo.released.bundle.manifest import NOT_FOR_PUBLICATION
 from primo.released.release import Release
 
@@ -65,6 +66,8 @@ def plan_text(plan: Plan) -> str:
     }
     if plan.auto_norms:  # a bundle is compared with these words to the letter, old ones too
         described["norms_found"] = _norms_found(plan)
+    if plan.rounds is not None:
+        described["rounds"] = _rounds(plan)
     return json.dumps(described, indent=2, allow_nan=False, default=operator.index) + "\n"
 
 
@@ -78,6 +81,18 @@ def _norms_found(plan: Plan) -> dict[str, Any]:
         "mu": 0.0 if search is None else math.sqrt(search.spent),
         "noise_in_rows": 0.0 if search is None else search.sigma,
     }
+
+
+def _rounds(plan: Plan) -> list[dict[str, Any]]:
+    """Describe what each round spends; "noise" and "grid" above are those of the first."""
+    assert plan.rounds is not None
+    return [
+        {
+            "mu": math.sqrt(round_spent(grid, covariance_noisy=plan.covariance_noisy)),
+            "grid": dataclasses.asdict(grid),
+        }
+        for grid in plan.rounds.grids
+    ]
 
 
 def _bounds(clip: Clip) -> dict[str, Any]:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError
-from primo.planning.plan import CovarianceOrigin, Plan
+from primo.planning.plan import CovarianceOrigin
 from primo.released.estimate.means import shrunk_means
 from primo.released.estimate.problem import NoisyMoments
 from primo.released.moments import PublicFeatures, ReleasedMoments
@@ -86,18 +86,18 @@ def centred(release: ReleasedMoments) -> Centred:
             "them first: release = primo.with_public_features(release, X)"
         )
     # The estimators expect svec noise; an iid triangle has twice its variance off the diagonal.
-    sigma1 = plan.covariance_sigma * math.sqrt(2 - plan.triangle_bits)
-    sigma2, association = plan.association_sigma, release.association
+    sigma1 = release.covariance_sigma * math.sqrt(2 - plan.triangle_bits)
+    sigma2, association = release.association_sigma, release.association
     if release.projected is not None:
         sigma2 *= release.projected.noise_left
         association = release.projected.association
     means, variances = np.zeros(plan.l), np.zeros(plan.l)
-    outcome, errors = release.outcome_moments, np.full(plan.l, plan.outcome_sigma)
+    outcome, errors = release.outcome_moments, np.full(plan.l, release.outcome_sigma)
     if plan.intercept:
         mass = plan.n * plan.constant
         private = plan.protection.outcomes_private
         means, variances = shrunk_means(association[-1] / mass, sigma2 / mass if private else 0.0)
-        outcome, errors = _about(means, variances, outcome, plan)
+        outcome, errors = _about(means, variances, outcome, plan.n, release.outcome_sigma)
     public = release.public_features
     start, axis, feature_variance = np.empty(0), np.empty(0), 0.0
     spectrum = None
@@ -131,9 +131,10 @@ def centred(release: ReleasedMoments) -> Centred:
         outcome_moments=outcome,
         covariance_sigma=sigma1,
         association_sigma=sigma2,
-        outcome_sigma=plan.outcome_sigma,
+        outcome_sigma=release.outcome_sigma,
         mean_noise=mean_noise,
         outcome_errors=errors,
+        carried=0.0 if release.scales is None else release.scales.carried,
     )
     if spectrum is not None:
         moments.__dict__["spectrum"] = (spectrum.eigenvalues, spectrum.eigenvectors)
@@ -148,13 +149,14 @@ def centred(release: ReleasedMoments) -> Centred:
     )
 
 
-def _about(means: Floats, variances: Floats, moments: Floats, plan: Plan) -> tuple[Floats, Floats]:
+def _about(
+    means: Floats, variances: Floats, moments: Floats, n: int, sigma: float
+) -> tuple[Floats, Floats]:
     """Outcome moments about the means, and standard deviations of their diagonal.
 
     A far-off mean brings n·mean times the noise of *another* outcome's mean into their covariance. Such
     entries say nothing, and are taken as 0.
     """
-    n, sigma = plan.n, plan.outcome_sigma
     errors = np.sqrt(sigma**2 + 4 * n**2 * means**2 * variances)
     if moments.ndim == 1:
         return moments - n * (means**2), errors

@@ -17,6 +17,12 @@ keeps g from dividing by an eigenvalue that the noise may have made.
 
 S is a mixture of several shapes (`signal`), and everything above is linear in S: it is computed once
 for each shape.
+
+After several rounds Ĝ = Aw + E·W̄ + noise, with E = Â − A and W̄ what residuals were taken of
+(`estimate.rounds`). A filter g₀ found it: W̄ = s·V diag(g₀) VᵀAw up to noise, where s is the share of the
+rounds that had something to start from. So Ĝ = Cw + noise with C = A + s·E·V diag(g₀) VᵀA, and the above
+holds with B = VᵀCSCᵀV and b = diag(VᵀASCᵀV). Along directions that were found C is Â: the noise of the
+covariance does no harm. Along those that were not, C is A.
 """
 
 from __future__ import annotations
@@ -29,7 +35,7 @@ from numpy.typing import NDArray
 from primo.released.estimate.large import LARGE, LargeReplicas, simulate_large
 from primo.released.estimate.spectrum import denoised_spectrum, symmetric_noise
 
-__all__ = ["FilterRisk", "Replicas", "simulate"]
+__all__ = ["Carried", "FilterRisk", "Replicas", "simulate"]
 
 Floats = NDArray[np.float64]
 
@@ -57,6 +63,7 @@ class Replicas:
     truths: Floats  # (copies, d) true eigenvalues, ascending, not negative
     bases: Floats | None  # (copies, d, d) noisy eigenvectors in columns
     weights: Floats | None = None  # (copies,) that add up to 1; None: all count alike
+    noisy: Floats | None = None  # (copies, d) noisy eigenvalues, where there are noisy eigenvectors
 
     @property
     def shares(self) -> Floats:
@@ -102,6 +109,14 @@ class Replicas:
         return self.along(self.truths[:, :, None])[:, 0]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Carried:
+    """What earlier rounds had found when the residuals were taken."""
+
+    share: float  # s
+    filter: Floats  # (d,) g₀
+
+
 @dataclass(frozen=True, kw_only=True)
 class FilterRisk:
     """Expected excess of a filter as a quadratic form, for priors of unit strength, one per shape."""
@@ -114,10 +129,13 @@ class FilterRisk:
     rank: float  # directions in which the features vary
 
     @classmethod
-    def build(cls, replicas: Replicas | LargeReplicas, shapes: Floats) -> FilterRisk:
+    def build(
+        cls, replicas: Replicas | LargeReplicas, shapes: Floats, carried: Carried | None = None
+    ) -> FilterRisk:
         """Average the quadratic form over the replicas.
 
-        `shapes` (shapes, copies, d) are prior variances along the true eigenvectors.
+        `shapes` (shapes, copies, d) are prior variances along the true eigenvectors; `carried` is what
+        earlier rounds had found, which makes no difference where the covariance is exact.
         """
         if isinstance(replicas, LargeReplicas):
             return cls._of_spectrum(replicas, shapes[:, 0])
@@ -139,11 +157,19 @@ class FilterRisk:
         sampling = np.zeros((d, d))
         for copy, basis in enumerate(bases):
             p = basis.T @ (truths[copy][:, None] * basis)
-            b = basis.T @ ((truths[copy] ** 2 * shapes[:, copy])[:, :, None] * basis)
             share = shares[copy]
             noise += share * np.diagonal(p)
-            linear += share * np.diagonal(b, axis1=1, axis2=2)
             sampling += share * p * p
+            if carried is None or replicas.noisy is None:
+                b = basis.T @ ((truths[copy] ** 2 * shapes[:, copy])[:, :, None] * basis)
+                linear += share * np.diagonal(b, axis1=1, axis2=2)
+            else:
+                exact = basis.T * truths[copy]  # VᵀA
+                error = np.diag(replicas.noisy[copy]) - p  # VᵀEV
+                seen = exact + carried.share * ((error * carried.filter) @ exact)  # VᵀC
+                weighted = seen * shapes[:, copy][:, None, :]
+                linear += share * np.einsum("ij,sij->si", exact, weighted)
+                b = weighted @ seen.T
             signal += np.multiply(b, share * p, out=b)
         return cls(
             constant=constant,
@@ -281,8 +307,8 @@ def simulate(
         truths = np.repeat(truth[None], copies, axis=0)
     else:
         truths = np.sort(_possible(rng, centre, spread, copies), axis=1)
-    bases = np.linalg.eigh(noise + truths[:, :, None] * np.eye(d)).eigenvectors
-    return Replicas(truths=truths, bases=bases)
+    noisy, bases = np.linalg.eigh(noise + truths[:, :, None] * np.eye(d))
+    return Replicas(truths=truths, bases=bases, noisy=noisy)
 
 
 def _possible(rng: np.random.Generator, centre: Floats, spread: float, copies: int) -> Floats:

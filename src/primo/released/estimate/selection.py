@@ -16,7 +16,7 @@ from primo.released.estimate.closed_forms import (
 from primo.released.estimate.outcomes import OutcomeGroups, alike, group_outcomes
 from primo.released.estimate.problem import Estimate, NoisyMoments
 from primo.released.estimate.large import LargeReplicas
-from primo.released.estimate.risk import FilterRisk, Replicas, simulate
+from primo.released.estimate.risk import Carried, FilterRisk, Replicas, simulate
 from primo.released.estimate.signal import Signal, SignalModel
 
 __all__ = ["ESTIMATORS", "FittedFilter", "estimate", "fit_filter"]
@@ -32,6 +32,7 @@ MOST_CHANCE = (
 )
 HALF_WAY = 0.5  # how far the filter goes toward ridge where both have the same simulated error
 MOST_DOUBT = 0.4  # largest relative uncertainty of a simulated error
+CARRIED_PASSES = 2  # until the filter of earlier rounds and that of all rounds agree
 DOUBT = 2.0  # nats of evidence against it at which auto gives up the two-sided filter
 
 
@@ -172,6 +173,12 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         risk = FilterRisk.build(replicas, model.shapes)
         residual = model.residual(signal.strength, groups)
         filters = risk.best_filter(signal.strength, groups.noise_variance, residual)
+        if moments.carried > 0 and moments.covariance_sigma > 0:
+            for _ in range(CARRIED_PASSES):
+                found = _typical(filters, signal, groups, moments.covariance_sigma)
+                carried = Carried(share=moments.carried, filter=found)
+                risk = FilterRisk.build(replicas, model.shapes, carried)
+                filters = risk.best_filter(signal.strength, groups.noise_variance, residual)
         if moments.covariance_sigma > 0:
             divisor = SMALLEST_DIVISOR if len(values) > 1 else SMALLEST_ALONE
             filters = np.minimum(filters, 1 / (divisor * moments.covariance_sigma))
@@ -191,6 +198,13 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         filters=filters,
         excess=excess,
     )
+
+
+def _typical(filters: Floats, signal: Signal, groups: OutcomeGroups, sigma: float) -> Floats:
+    """Return one filter (d,) for those of all groups (d, groups): their mean, weighted by signal."""
+    weights = signal.strength.sum(axis=0) * groups.counts
+    limited = np.minimum(filters, 1 / (SMALLEST_DIVISOR * sigma))
+    return np.asarray(limited @ weights / max(float(weights.sum()), 1e-300))
 
 
 def _rows_for_chance(moments: NoisyMoments, values: Floats, variation: float) -> float:

@@ -121,7 +121,7 @@ def feature_block(release: ReleasedMoments) -> Block | None:
         return None  # not the moments of these rows
     d, n = plan.d, plan.n
     moments = release.covariance[:d, :d]
-    sigma = plan.covariance_sigma
+    sigma = release.covariance_sigma
     off = sigma / math.sqrt(1 + plan.triangle_bits)
     mass = n * plan.constant
     total = float(np.trace(moments))
@@ -146,7 +146,7 @@ def outcome_block(release: ReleasedMoments) -> Block:
     moments = release.outcome_moments
     diagonal = np.diagonal(moments) if moments.ndim == 2 else moments
     private = plan.protection.outcomes_private
-    sigma = plan.outcome_sigma
+    sigma = release.outcome_sigma
     squares = float(np.sum(diagonal**2)) - plan.l * sigma**2
     if moments.ndim == 2:
         squares = float(np.sum(moments**2)) - sigma**2 * plan.l * (plan.l + 1) / 2
@@ -158,7 +158,7 @@ def outcome_block(release: ReleasedMoments) -> Block:
         square=diagonal / n,
         square_error=sigma / n,
         mean=release.association[-1] / mass if plan.intercept else None,
-        mean_error=plan.association_sigma / mass if plan.intercept and private else 0.0,
+        mean_error=release.association_sigma / mass if plan.intercept and private else 0.0,
         spread_out=_effective(float(diagonal.sum()), squares, plan.l),
     )
 

@@ -244,8 +244,8 @@ def _system(release: ReleasedMoments) -> System:
         association=release.association,
         # An iid triangle (paper) has σ₁² off the diagonal too: taken as svec noise of twice the
         # variance, which overstates the diagonal.
-        off_variance=plan.covariance_sigma**2 / 2 * (2 - plan.triangle_bits),
-        association_variance=plan.association_sigma**2,
+        off_variance=release.covariance_sigma**2 / 2 * (2 - plan.triangle_bits),
+        association_variance=release.association_sigma**2,
         sums_exact=plan.intercept and not plan.protection.outcomes_private,
         variation=variation,
         variation_variance=variation_variance,
@@ -284,17 +284,17 @@ def variation_of(release: ReleasedMoments) -> tuple[Floats, Floats]:
     plan = release.plan
     moments = release.outcome_moments
     raw = np.array(np.diagonal(moments) if moments.ndim == 2 else moments, dtype=np.float64)
-    variance = np.full(plan.l, plan.outcome_sigma**2)
+    variance = np.full(plan.l, release.outcome_sigma**2)
     if plan.intercept:
         mass = plan.n * plan.constant
         means = release.association[-1] / mass
         private = plan.protection.outcomes_private
-        mean_variance = (plan.association_sigma / mass) ** 2 if private else 0.0
+        mean_variance = (release.association_sigma / mass) ** 2 if private else 0.0
         raw -= plan.n * (means**2 - mean_variance)
         variance += plan.n**2 * mean_variance * (4 * means**2 + 2 * mean_variance)
     common = float(raw.mean())
     kept = 1.0
-    if plan.l >= 4 and plan.outcome_sigma > 0:
+    if plan.l >= 4 and release.outcome_sigma > 0:
         scatter = float(np.sum((raw - common) ** 2 / variance))
         kept = max(0.0, 1 - (plan.l - 3) / scatter) if scatter > 0 else 0.0
         kept = kept if kept < 0.5 else 1.0

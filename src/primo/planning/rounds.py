@@ -1,0 +1,88 @@
+"""Several rounds under one plan: which releases can have them, and the plan of each."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from primo.errors import Argument, InputError, Message, Part
+from primo.planning.plan import CovarianceOrigin, Plan
+from primo.privacy.budget import is_whole
+from primo.privacy.protection import Protection
+from primo.privacy.rounds import LARGEST_CLIP_RATIO, MOST_ROUNDS, round_spent
+
+__all__ = ["AUTO_ROUNDS", "check_rounds", "clip_of_round", "round_plan", "why_one_round"]
+
+#: The number of rounds is chosen from public numbers.
+AUTO_ROUNDS = "auto"
+
+
+def check_rounds(value: Any) -> None:
+    """Refuse a number of rounds that is none."""
+    if value != AUTO_ROUNDS and not (is_whole(value) and 1 <= value <= MOST_ROUNDS):
+        raise InputError(
+            Argument("rounds", value),
+            f' must be "{AUTO_ROUNDS}" or a whole number from 1 to {MOST_ROUNDS}',
+        )
+
+
+def why_one_round(
+    *,
+    protection: Protection,
+    origin: CovarianceOrigin,
+    calibration: str,
+    association: str,
+    sampled: int | None,
+) -> Message | None:
+    """Say why a release can have one round only; None where it can have several."""
+    reasons: tuple[tuple[bool, tuple[Part, ...]], ...] = (
+        (
+            protection is Protection.FEATURES,
+            (
+                "under ",
+                Argument("protection", "features"),
+                " the outcomes are public, and their residuals would be private",
+            ),
+        ),
+        (
+            calibration != "exact",
+            (Argument("calibration", calibration), " is printed for one release"),
+        ),
+        (sampled is not None, ("a covariance of sampled rows is made in one release",)),
+        (association == "projection", ("a projection is made of one release",)),
+        (
+            origin is CovarianceOrigin.REFERENCE,
+            ("the covariance of a reference panel is not that of the rows",),
+        ),
+        (origin is CovarianceOrigin.ROW_SPACE, ("there are more public features than rows",)),
+    )
+    return next((Message.of(*parts) for holds, parts in reasons if holds), None)
+
+
+def clip_of_round(plan: Plan, clip: float) -> float:
+    """Return a clip that a round can use: at most the outcomes' norm, and not too far below it."""
+    norm = plan.outcomes.norm
+    if not math.isfinite(clip):
+        return norm
+    return min(max(clip, norm / LARGEST_CLIP_RATIO), norm)
+
+
+def round_plan(plan: Plan, number: int, clip: float) -> Plan:
+    """Return the plan of one round (0 is the first): of one release whose outcomes have norm `clip`.
+
+    Guarantee: its mu is that of the round's own noise, rounded up.
+    """
+    if plan.rounds is None:
+        raise InputError("this plan has one round")
+    grid = plan.rounds.grids[number]
+    spent = round_spent(grid, covariance_noisy=plan.covariance_noisy)
+    return dataclasses.replace(
+        plan,
+        mu=math.sqrt(spent) * (1 + 1e-12),
+        grid=grid,
+        outcomes=dataclasses.replace(plan.outcomes, norm=clip),
+        rounds=None,
+        auto_norms=(),
+        norm_search=None,
+    )
