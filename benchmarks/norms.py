@@ -243,7 +243,7 @@ def _norms_found(
         association_scale=plan.association_sigma / (bx * by),
         outcome_scale=plan.outcome_sigma / by**2,
         intercept=plan.intercept,
-        centred=centred,
+        centred=("features", "outcomes") if centred else (),
     )
     return main.with_norms(chosen.features.norm, chosen.outcomes.norm)
 

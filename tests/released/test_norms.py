@@ -33,7 +33,7 @@ def choose(
     d: int = 10,
     l: int = 1,
     loud: float = 1.0,
-    centred: bool = False,
+    centred: tuple[str, ...] = (),
 ) -> ChosenNorms:
     return choose_norms(
         features=x,

@@ -44,7 +44,8 @@ __all__ = ["fit"]
 def fit(ctx: click.Context, /, **options: Any) -> None:
     """Fit all outcomes under one privacy budget and publish a release.
 
-    Reads each row once (twice with --norms auto). The ledger is charged before the first one is read.
+    Reads each row once (up to five times with --norms auto). The ledger is charged before the first
+    one is read.
     """
     if options["resume"]:
         options, config = resumed_options(ctx, options)

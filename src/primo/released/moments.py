@@ -13,7 +13,14 @@ from primo.planning.plan import Plan
 from primo.released.projection import Projected
 from primo.released.row_space import RowSpace
 
-__all__ = ["PublicFeatures", "ReleasedLengths", "ReleasedMoments", "expect_release"]
+__all__ = [
+    "PublicFeatures",
+    "ReleasedColumns",
+    "ReleasedLengths",
+    "ReleasedMoments",
+    "ReleasedSums",
+    "expect_release",
+]
 
 Matrix = NDArray[np.float64]
 R = TypeVar("R")
@@ -33,6 +40,22 @@ class ReleasedLengths:
 
     features: Matrix | None  # (BINS,) rows in each bin; None where the norm was stated
     outcomes: Matrix | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedSums:
+    """Noisy sums of shortened rows, in units of the norm they were shortened to."""
+
+    features: Matrix | None  # (d,); None where no centre is found
+    outcomes: Matrix | None  # (l,)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedColumns:
+    """Noisy histograms of the values of every column, over `privacy.values`."""
+
+    features: Matrix | None  # (d, BINS); None where they were not counted
+    outcomes: Matrix | None  # (l, BINS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

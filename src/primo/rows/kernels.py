@@ -42,9 +42,11 @@ def fused(
     edge: float,
     reach: float,
     fill: bool,
+    ends: tuple[Matrix, Matrix] | None = None,
 ) -> Matrix | None:
     """Write trunc((rows - centre)·factor), cut to ±edge, into `out` and return squared lengths.
 
+    `ends` are given where each column is cut to a range of its own, (width,) each, instead of ±edge.
     Without a centre, `factor` is one number and nothing is cut. A value that is not finite becomes 0 if
     `fill`. Otherwise its row gets the length infinity. So does a row with a value beyond `reach`, whose
     square must be finite, and possibly a row whose values exceed `reach` only together. Returns None,
@@ -54,6 +56,7 @@ def fused(
     # Compiled code checks no index, so what it assumes is checked here.
     width = rows.shape[1]
     fits = rows.shape == out.shape and (centre is None or centre.shape == factor.shape == (width,))
+    fits &= ends is None or (centre is not None and ends[0].shape == ends[1].shape == (width,))
     read, written = _stretch(rows), _stretch(out)
     if rows.dtype not in _TYPES or out.dtype != np.float64 or not fits or not read or not written:
         return None
@@ -61,6 +64,8 @@ def fused(
     lengths = np.empty(len(rows))
     if centre is None:
         _scale_rows(*read, float(factor), reach, fill, *written, width, lengths)
+    elif ends is not None:
+        _range_rows(*read, centre, factor, *ends, reach, fill, *written, lengths)
     else:
         _centre_rows(*read, centre, factor, edge, reach, fill, *written, lengths)
     return lengths
@@ -135,6 +140,30 @@ def _centre_row(
     return length if sizes < reach else np.inf  # NaN is not below `reach` either
 
 
+@_compiled(inline="always")
+def _range_row(
+    row: Matrix,
+    centre: Matrix,
+    factor: Matrix,
+    lower: Matrix,
+    upper: Matrix,
+    reach: float,
+    fill: bool,
+    out: Matrix,
+) -> float:
+    length, sizes = 0.0, 0.0
+    for j in range(len(out)):
+        value = (row[j] - centre[j]) * factor[j]
+        if fill:
+            value = value if abs(row[j]) <= _LARGEST else 0.0
+        sizes = _plus(sizes, abs(value))  # before the cut, which would hide infinity
+        value = upper[j] if value > upper[j] else (lower[j] if value < lower[j] else value)
+        value = np.trunc(value)
+        length = _plus(length, value * value)
+        out[j] = value
+    return length if sizes < reach else np.inf  # NaN is not below `reach` either
+
+
 # `fill` is tested once per row, not once per value: the loops over values stay short.
 @_cached
 def _scale_rows(
@@ -178,6 +207,30 @@ def _centre_rows(
             lengths[i] = _centre_row(row, centre, factor, edge, reach, True, into)
         else:
             lengths[i] = _centre_row(row, centre, factor, edge, reach, False, into)
+
+
+@_cached
+def _range_rows(
+    rows: NDArray[Any],
+    step: int,
+    centre: Matrix,
+    factor: Matrix,
+    lower: Matrix,
+    upper: Matrix,
+    reach: float,
+    fill: bool,
+    out: Matrix,
+    out_step: int,
+    lengths: Matrix,
+) -> None:
+    width = len(centre)
+    for i in range(len(lengths)):
+        a, b = i * step, i * out_step
+        row, into = rows[a : a + width], out[b : b + width]
+        if fill:
+            lengths[i] = _range_row(row, centre, factor, lower, upper, reach, True, into)
+        else:
+            lengths[i] = _range_row(row, centre, factor, lower, upper, reach, False, into)
 
 
 @_cached

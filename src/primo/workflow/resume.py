@@ -7,8 +7,9 @@
     lock       held by the process that works on it
 
 and waits until it is on the disk *before* the ledger is charged; `drawn` says later for which moments
-noise was drawn (and `drawn-lengths` for which histograms of row lengths). A folder that others made
-or may read is refused: they may know the secret. Whenever the process dies, there is
+noise was drawn (and `drawn-lengths`, `drawn-sums` and so on, for which counts and sums before them). A
+folder that others made or may read is refused: they may know the secret. Whenever the process dies,
+there is
 
     no folder                  nothing was begun, or everything is finished
     a folder without job.json  `begin` was interrupted: nothing was charged; `begin` takes over
@@ -51,7 +52,7 @@ _FORMAT = "primo job 1"
 _SECRET_BYTES = 32
 
 #: The stages in which a release draws noise, in order (`wall.mechanism`).
-_STAGES = ("lengths", RandomBits.RELEASE)
+_STAGES = ("columns", "first-lengths", "sums", "lengths", RandomBits.RELEASE)
 
 
 def _mark_of(stage: str) -> str:
