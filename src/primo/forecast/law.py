@@ -153,13 +153,7 @@ def _block(
     """
     known = _from_bounds(clip, block, share)
     if found:
-        words = f"the norm of the {block}s is found from the rows"
-        if columns_found:
-            words += ", and so are the centre and the scale of every column"
-        elif clip.is_plain and not clip.box:
-            words += "; their columns are centred and in comparable units"
-        else:
-            words = f"{known.words}; {words}"
+        words = _found_words(clip, block, known.words, columns=columns_found)
         known = dataclasses.replace(known, norm=math.inf, words=words)
     means, deviations, words = known.mean, known.sd, known.words
     if spread is not None:
@@ -194,6 +188,16 @@ def _block(
     return dataclasses.replace(
         known, mean=means, sd=deviations, cut=cut, share=share_found, words=words
     )
+
+
+def _found_words(clip: Clip, block: str, known: str, *, columns: bool) -> str:
+    """Say what is assumed of a block whose norm is found."""
+    words = f"the norm of the {block}s is found from the rows"
+    if columns:
+        return f"{words}, and so are the centre and the scale of every column"
+    if clip.is_plain and not clip.box:
+        return f"{words}; their columns are centred and in comparable units"
+    return f"{known}; {words}"
 
 
 def _from_bounds(clip: Clip, block: str, share: float) -> Block:
