@@ -80,6 +80,8 @@ def test_centres_are_near_the_means(bounds):
     short = plan_for_sums(
         made, ReleasedLengths(features=counted.features * 1.0, outcomes=counted.outcomes * 1.0)
     )
+    lengths = np.linalg.norm((x - made.features.centre) / made.features.scale, axis=1)
+    assert 0.8 < np.mean(lengths <= short.features.norm) <= 1.0  # most rows are left whole
     sums = fold_sums(source, short, threads=1)
     released = ReleasedSums(features=sums.features / 2**20, outcomes=sums.outcomes / 2**20)
     found = centred_plan(short, released)
