@@ -45,7 +45,8 @@ __all__ = ["fit"]
 def fit(ctx: click.Context, /, **options: Any) -> None:
     """Fit all outcomes under one privacy budget and publish a release.
 
-    Reads each row once (twice with --norms auto). The ledger is charged before the first one is read.
+    Reads each row once (up to five times with --norms auto). The ledger is charged before the first
+    one is read.
     """
     from primo.cli.publish import preview, resumed_options, run
 

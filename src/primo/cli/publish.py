@@ -157,6 +157,7 @@ def preview(request: Request) -> None:
                     "outcome_moments": plan.outcome_sigma,
                 },
                 "norms_to_find": list(plan.counted),
+                "centres_to_find": list(plan.centred),
                 "predicted_r2": None if expected is None else expected.chosen.r2,
                 "no_privacy_r2": None if expected is None else expected.chosen.no_privacy_r2,
                 "assumptions": None if expected is None else expected.law.words,
@@ -387,15 +388,26 @@ def _show_search(plan: Plan) -> None:
     blocks = " and ".join(plan.counted)
     cost = "at no cost: they are public"
     if plan.norm_search is not None:
-        share = float(plan.norm_search.spent) / plan.mu**2
+        share = float(plan.searched) / plan.mu**2
         cost = f"for {share:.1%} of the budget (of mu squared)"
+    if (columns := plan.column_search) is not None:
+        which = " and ".join(b for b in plan.counted if getattr(columns, b))
+        click.echo(
+            f"Centres and scales of the {which}: found first, from counts of each column's values."
+        )
+    if (centres := plan.centre_search) is not None:
+        which = " and ".join(b for b in plan.counted if getattr(centres, b))
+        click.echo(f"Centres of the {which}: found first, from a sum of shortened rows.")
+    passes = 2 + (plan.column_search is not None) + 2 * (plan.centre_search is not None)
     click.echo(
-        f"Norms of the {blocks}: found first, from counts of rows by length, {cost}. The rows are "
-        "read twice. Noise is proportional to these norms."
+        f"Norms of the {blocks}: found {'then' if plan.centred else 'first'}, from counts of rows by "
+        f"length, {'all together ' * bool(plan.centred)}{cost}. The rows are read {passes} times. "
+        "Noise is proportional to these norms."
     )
     for block in plan.counted:
         clip = plan.features if block == "features" else plan.outcomes
-        if clip.is_plain and not clip.box:
+        scaled = plan.column_search is not None and getattr(plan.column_search, block)
+        if clip.is_plain and not clip.box and not scaled:
             say(
                 f"Note: the {block} have no range and no centre, so one norm holds for their raw "
                 "values. That serves columns about 0 in comparable units. Otherwise give ranges, or "

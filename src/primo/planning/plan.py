@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
 from primo._util.html import facts
 from primo.errors import Argument, InputError
@@ -12,6 +13,8 @@ from primo.privacy.accounting import Cost
 from primo.privacy.bounds import Clip
 from primo.privacy.budget import Budget
 from primo.privacy.calibration import epsilon_with_margin
+from primo.privacy.centre_search import CentreSearch
+from primo.privacy.column_search import ColumnSearch
 from primo.privacy.grid import Grid
 from primo.privacy.norm_search import NormSearch
 from primo.privacy.protection import Protection
@@ -81,6 +84,8 @@ class Plan:
     rows_per_person: int = 1  # 2 where a row is a haplotype; the guarantee above is for one row
     auto_norms: tuple[str, ...] = ()  # blocks whose norm was asked to be found: norm="auto"
     norm_search: NormSearch | None = None  # noisy histograms that private norms are found from
+    centre_search: CentreSearch | None = None  # noisy sums that centres are found from, before that
+    column_search: ColumnSearch | None = None  # noisy histograms of columns, before all of that
     rounds: Rounds | None = (
         None  # noise of every round, `grid` that of the first; None: one release
     )
@@ -135,6 +140,22 @@ class Plan:
     def declined(self) -> tuple[str, ...]:
         """Blocks with norm="auto" whose rows are too few to find one: the stated bound is used."""
         return tuple(block for block in self.auto_norms if block not in self.counted)
+
+    @property
+    def searched(self) -> Fraction:
+        """Squared mu of all stages that find bounds, exactly; part of `mu`."""
+        searches = (self.norm_search, self.centre_search, self.column_search)
+        return sum((search.spent for search in searches if search is not None), Fraction(0))
+
+    @property
+    def centred(self) -> tuple[str, ...]:
+        """Blocks whose centre is found from the rows, with noise."""
+        searches = (self.centre_search, self.column_search)
+        return tuple(
+            block
+            for block in self.auto_norms
+            if any(search is not None and getattr(search, block) for search in searches)
+        )
 
     def is_private(self, block: str) -> bool:
         """Whether "features" or "outcomes" are protected."""

@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from primo.errors import Advice, Argument, BoundsError, InputError, Message
+from primo.privacy.clip import Clip
 
 __all__ = ["AUTO", "Bounds", "Clip", "as_bounds"]
 
 Vector = NDArray[np.float64]
-
-#: Norms and scales lie between 1e-100 and 1e100, so that squares of both stay inside float64.
-_LARGEST = 1e100
 
 #: A norm that is found from the rows, privately.
 AUTO = "auto"
@@ -30,40 +28,6 @@ _RAREST = 0.01
 
 #: Default norm of rows of genotypes, in mean lengths of a row.
 _NORM_FACTOR = 1.25
-
-
-@dataclass(frozen=True, kw_only=True)
-class Clip:
-    """Bounds made concrete for a block of known width; what `quantise` works with.
-
-    A value v of column j becomes z = (v - centre[j]) / scale[j] (*scaled units*), is cut to
-    [-1, 1] if `box`, and the row is then shortened to `norm`.
-    """
-
-    centre: Vector  # (width,)
-    scale: Vector  # (width,) positive
-    norm: float
-    box: bool
-
-    def __post_init__(self) -> None:
-        """Refuse numbers with which the arithmetic of a row could leave the ball, or float64."""
-        if not (np.abs(self.centre) <= _LARGEST**2).all():
-            raise BoundsError(f"every centre must be finite and at most {_LARGEST**2:g} in size")
-        for name, value in (("scale (or half-width of a range)", self.scale), ("norm", self.norm)):
-            if not ((np.asarray(value) >= 1 / _LARGEST) & (np.asarray(value) <= _LARGEST)).all():
-                raise BoundsError(
-                    f"every {name} must lie between {1 / _LARGEST:g} and {_LARGEST:g}"
-                )
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return len(self.centre)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether scaled units are the data's own units, so that the affine step can be skipped."""
-        return not self.centre.any() and bool((self.scale == 1.0).all())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False)

@@ -14,7 +14,15 @@ from primo.released.projection import Projected
 from primo.released.rounds import ReleasedRound, Scales
 from primo.released.row_space import RowSpace
 
-__all__ = ["KEPT", "PublicFeatures", "ReleasedLengths", "ReleasedMoments", "expect_release"]
+__all__ = [
+    "KEPT",
+    "PublicFeatures",
+    "ReleasedColumns",
+    "ReleasedLengths",
+    "ReleasedMoments",
+    "ReleasedSums",
+    "expect_release",
+]
 
 Matrix = NDArray[np.float64]
 KEPT = "_kept"  # where `kept` stores what was made from a release
@@ -35,6 +43,22 @@ class ReleasedLengths:
 
     features: Matrix | None  # (BINS,) rows in each bin; None where the norm was stated
     outcomes: Matrix | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedSums:
+    """Noisy sums of shortened rows, in units of the norm they were shortened to."""
+
+    features: Matrix | None  # (d,); None where no centre is found
+    outcomes: Matrix | None  # (l,)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedColumns:
+    """Noisy histograms of the values of every column, over `privacy.values`."""
+
+    features: Matrix | None  # (d, BINS); None where they were not counted
+    outcomes: Matrix | None  # (l, BINS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

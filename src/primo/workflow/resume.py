@@ -7,10 +7,10 @@
     lock       held by the process that works on it
 
 and waits until it is on the disk *before* the ledger is charged; `drawn` says later for which moments
-noise was drawn (and `drawn-lengths` for which histograms of row lengths). A release of several rounds
-has `drawn-round-1` and so on, `kept-round-1` with what was released, and `kept-step-2` with what the
-second round takes residuals of: a resumed run goes on from there. A folder that others made
-or may read is refused: they may know the secret. Whenever the process dies, there is
+noise was drawn (and `drawn-lengths`, `drawn-sums` and so on, for which counts and sums before them). A
+release of several rounds has `drawn-round-1` and so on, `kept-round-1` with what was released, and
+`kept-step-2` with what the second round takes residuals of: a resumed run goes on from there. A folder
+that others made or may read is refused: they may know the secret. Whenever the process dies, there is
 
     no folder                  nothing was begun, or everything is finished
     a folder without job.json  `begin` was interrupted: nothing was charged; `begin` takes over

@@ -201,7 +201,14 @@ def _followed(a: Floats, sizes: Floats, s: float) -> Floats:
     wide = np.flatnonzero(np.diff(a) > reach / 20)
     steps = np.minimum(np.diff(a)[wide], reach)[:, None] * STEPS_AWAY
     ends = reach * np.append(STEPS_AWAY, np.linspace(0, 1.1, 45))
-    parts = (alone, between, a[wide, None] + steps, a[wide + 1, None] - steps, a[0] - ends, a[-1] + ends)
+    parts = (
+        alone,
+        between,
+        a[wide, None] + steps,
+        a[wide + 1, None] - steps,
+        a[0] - ends,
+        a[-1] + ends,
+    )
     return np.unique(np.concatenate([part.ravel() for part in parts]))
 
 
