@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from primo.audit.attack import Attack, Flags, GaussAttack, NewBits, Part, SampledAttack
 from primo.audit.laws import GaussianLaw, Law
 from primo.audit.numbers import Vector
+from primo.audit.round_attack import RoundAttack
 from primo.audit.settings import Rows, Setting, as_source, canary_rows, worst_cosine
 from primo.planning.plan import Plan
 from primo.privacy.centre_search import RADIUS
@@ -209,6 +210,8 @@ def attack_on(setting: Setting) -> Attack:
     """Build the attack on the worst neighbours of a setting; their rows are made up."""
     if setting.norms_found:
         return NormAttack(setting)
+    if setting.rounds != 1:
+        return RoundAttack(setting)
     return GaussAttack(setting) if setting.sampled is None else SampledAttack.build(setting)
 
 

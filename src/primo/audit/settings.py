@@ -57,6 +57,8 @@ class Setting:
         is stated of the columns, so that their centres and scales are found from histograms.
     scales_stated
         Whether, with `norms_found`, a centre and a scale are stated: centres are then found from sums.
+    rounds
+        How many rounds the release has; all of them are attacked.
     canaries
         Pairs of rows that are attacked in one release, 1 or an even number. They do not overlap, so
         each is a separate trial. A sampled covariance is attacked with one pair.
@@ -77,6 +79,7 @@ class Setting:
     extended: bool = False
     norms_found: bool = False
     scales_stated: bool = False
+    rounds: int = 1
     canaries: int = 10
     n: int = 1000
     claim: float | None = None
@@ -97,6 +100,10 @@ class Setting:
             raise InputError(
                 "norms that are found are audited on their own", argument="norms_found"
             )
+        if self.rounds != 1 and (
+            self.sampled is not None or self.reference or self.extended or self.norms_found
+        ):
+            raise InputError("rounds are audited on their own", argument="rounds")
         if self.extended and (self.sampled is not None or self.reference):
             raise InputError(
                 "an extension is audited on its own",
@@ -123,6 +130,8 @@ class Setting:
             words.append("with an extension")
         if self.norms_found:
             words.append("norms found" + ", scales stated" * self.scales_stated)
+        if self.rounds != 1:
+            words.append(f"{self.rounds} rounds")
         return ", ".join(words)
 
     @cached_property
@@ -140,12 +149,14 @@ class Setting:
             calibration=self.calibration,
             covariance_rows=None if self.sampled is None else round(self.sampled * SAMPLED_FROM),
             public_covariance=True if self.reference else None,  # its numbers are not used
+            rounds=self.rounds,
+            outcome_moments="auto" if self.rounds == 1 else "diagonal",
         )
         plan = make_plan(
             settings,
             n=SAMPLED_FROM if subsampled else self.n,
-            # A canary has two features and an outcome of its own.
-            d=2 if subsampled else 2 * self.canaries,
+            # A canary has an outcome of its own and, unless rounds are attacked, two features.
+            d=2 if subsampled or self.rounds != 1 else 2 * self.canaries,
             l=1 if subsampled else self.canaries,
         )
         if not self.extended:

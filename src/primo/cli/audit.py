@@ -50,6 +50,13 @@ FOUND_ROWS, FOUND_CANARIES = 4000, 4
     help="auto: norms, centres and scales are found from the rows first, and all stages are attacked.",
 )
 @click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Rounds of the release; all are attacked together. Not under `features`.",
+)
+@click.option(
     "--trials",
     type=click.IntRange(min=1),
     help="Number of releases; 4000 if not given, 400 with --norms auto, where each reads rows again.",
@@ -68,6 +75,7 @@ def audit(
     split: float | None,
     calibration: str,
     norms: str,
+    rounds: int,
     trials: int | None,
     one_run: bool,
     json_: bool,
@@ -80,6 +88,7 @@ def audit(
     claim, the claim is nearly tight.
     """
     from primo.audit import Setting, audit_in_one_run, audit_release, enough_canaries
+    from primo.audit.round_attack import ROUND_ROWS
     from primo.audit.table import HEADER, ONE_RUN_HEADER, line, one_run_line
 
     if trials is None:
@@ -90,6 +99,7 @@ def audit(
         page = table(ONE_RUN_HEADER, [one_run_line(each) for each in runs])
         violated = any(each.violated for each in runs)
     else:
+        protections = ("both", "features", "outcomes") if rounds == 1 else ("both", "outcomes")
         settings = [
             Setting(
                 epsilon=epsilon,
@@ -101,9 +111,10 @@ def audit(
                 claim=epsilon,
                 norms_found=norms == "auto",
                 scales_stated=scales,
-                n=FOUND_ROWS if norms == "auto" else 1000,
+                rounds=rounds,
+                n=FOUND_ROWS if norms == "auto" else 1000 if rounds == 1 else ROUND_ROWS,
             )
-            for protection in protect or ("both", "features", "outcomes")
+            for protection in protect or protections
             # Nothing is stated of the columns, and then centres and scales: other stages are made.
             for scales in ((False, True) if norms == "auto" and intercept else (False,))
             for epsilon in epsilons

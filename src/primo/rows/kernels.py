@@ -72,8 +72,10 @@ def fused(
         if centre is None:
             _scale_residuals(*read, float(factor), reach, fill, predicted, *written, lengths)
         else:
-            cut = ends or (np.full(width, -edge), np.full(width, edge))
-            _range_residuals(*read, centre, factor, *cut, reach, fill, predicted, *written, lengths)
+            lower, upper = ends or (np.full(width, -edge), np.full(width, edge))
+            _range_residuals(
+                *read, centre, factor, lower, upper, reach, fill, predicted, *written, lengths
+            )
     elif centre is None:
         _scale_rows(*read, float(factor), reach, fill, *written, width, lengths)
     elif ends is not None:
