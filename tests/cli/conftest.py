@@ -73,8 +73,20 @@ def data_line():
     return DATA
 
 
+@pytest.fixture(scope="session")
+def made_release(cohort_files, tmp_path_factory):
+    """A published release of the cohort, made once."""
+    folder = tmp_path_factory.mktemp("made")
+    line = FIT
+    for name in ("cohort", "traits.tsv", "ages.tsv", "bounds.toml"):
+        line = line.replace(f" {name}", f" {cohort_files}/{name}")
+    result = CliRunner().invoke(main, f"{line} --out {folder}/release".split())
+    assert result.exit_code == 0, result.output
+    return folder / "release"
+
+
 @pytest.fixture
-def release(folder, primo, fit_line):
-    """A published release of the cohort."""
-    primo(f"{fit_line} --out release")
+def release(folder, made_release):
+    """The published release of the cohort, in the working folder."""
+    shutil.copytree(made_release, "release")
     return Path("release")

@@ -9,6 +9,7 @@ import click
 
 from primo.cli.options import data_options, json_option, missing_option, release_argument
 from primo.cli.output import say, show_json
+from primo.cli.overwriting import check_output, force_option
 
 __all__ = ["predict"]
 
@@ -23,8 +24,9 @@ __all__ = ["predict"]
     help="File to write: .tsv, .tsv.gz or .parquet.",
 )
 @missing_option
+@force_option
 @json_option
-def predict(release: Path, out: Path, json_: bool, **options: Any) -> None:
+def predict(release: Path, out: Path, force: bool, json_: bool, **options: Any) -> None:
     """Predict all outcomes for the rows of a file, block by block.
 
     Predictions are about the people of that file: they are as private as its rows, and not covered
@@ -34,11 +36,14 @@ def predict(release: Path, out: Path, json_: bool, **options: Any) -> None:
     from primo.released.bundle import read_bundle
     from primo.workflow.predict import predict_to_file
 
+    check_output(out, force=force)
     bundle = read_bundle(release)
     coefficients = bundle.coefficients()
     columns = open_features(options, coefficients.feature_names, bundle.variants)
     centre = bundle.release.plan.features.centre if missing_of(options) == "centre" else None
-    path = predict_to_file(coefficients, columns, out, missing_centre=centre, show_progress=True)
+    path = predict_to_file(
+        coefficients, columns, out, missing_centre=centre, replace=force, show_progress=True
+    )
     if json_:
         show_json({"file": str(path), "rows": columns.n})
     else:

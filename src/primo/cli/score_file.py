@@ -8,6 +8,7 @@ import click
 
 from primo.cli.options import json_option, release_argument
 from primo.cli.output import say, show_json
+from primo.cli.overwriting import check_output, force_option
 from primo.errors import InputError
 
 __all__ = ["score_file"]
@@ -27,12 +28,18 @@ __all__ = ["score_file"]
 )
 @click.option("--pgs-catalog", is_flag=True, help="One file per outcome in the PGS Catalog's form.")
 @click.option("--genome-build", default="NR", show_default=True, help="For example GRCh38.")
+@force_option
 @json_option
-def score_file(release: Path, out: Path, pgs_catalog: bool, genome_build: str, json_: bool) -> None:
+def score_file(
+    release: Path, out: Path, pgs_catalog: bool, genome_build: str, force: bool, json_: bool
+) -> None:
     """Export polygenic scores: all outcomes in one file for plink2, or one file per outcome."""
     from primo.released.bundle import read_bundle
-    from primo.released.export.scoring import write_pgs_catalog, write_plink_scores
+    from primo.released.export.scoring import SIDECAR, write_pgs_catalog, write_plink_scores
 
+    # A folder is never replaced.
+    targets = (out,) if pgs_catalog else (out, out.with_name(out.name + SIDECAR))
+    check_output(*targets, force=force and not pgs_catalog)
     bundle = read_bundle(release)
     if bundle.variants is None:
         raise InputError(
@@ -47,7 +54,7 @@ def score_file(release: Path, out: Path, pgs_catalog: bool, genome_build: str, j
         else:
             say(f"Wrote {len(paths)} scoring files to {out}.")
         return
-    found = write_plink_scores(coefficients, bundle.variants, out)
+    found = write_plink_scores(coefficients, bundle.variants, out, replace=force)
     last = 2 + len(found.columns)
     columns = f"3-{last}" if last > 3 else "3"
     command = f"plink2 --bfile NEW --score {out} header-read no-mean-imputation cols=+scoresums"

@@ -22,11 +22,13 @@ _COLUMNS = (
 )
 
 
-def write_export(path: Path, rows: Iterable[Row], entries: Iterable[Entry]) -> Path:
+def write_export(
+    path: Path, rows: Iterable[Row], entries: Iterable[Entry], *, replace: bool = True
+) -> Path:
     """Write entries to a .jsonl or .csv file, whole or not at all."""
     if path.suffix not in (".jsonl", ".csv"):
         raise InputError(f"{str(path)!r} must end in .jsonl (with the chain) or .csv (a table)")
-    with whole_file(path, private=True) as binary, as_text(binary) as file:
+    with whole_file(path, private=True, replace=replace) as binary, as_text(binary) as file:
         if path.suffix == ".csv":
             _write_table(file, entries)
         else:

@@ -29,6 +29,7 @@ def predict_to_file(
     *,
     missing_centre: ArrayLike | None = None,
     rows: Rows | None = None,
+    replace: bool = True,
     show_progress: bool = False,
 ) -> Path:
     """Predict all outcomes of the rows of a store and write them to a .tsv, .tsv.gz or .parquet file.
@@ -47,6 +48,8 @@ def predict_to_file(
         centres that ``missing="centre"`` fitted with. Without it a missing value is an error.
     rows
         Which stored rows, in which order; all by default.
+    replace
+        Whether a file that is there already may be replaced.
 
     Notes
     -----
@@ -68,7 +71,7 @@ def predict_to_file(
         raise InputError(f"{str(target)!r}: give a name that ends in {', '.join(ENDINGS)}")
     with (
         row_progress(len(order), show=show_progress) as progress,
-        whole_file(target, private=True) as file,
+        whole_file(target, private=True, replace=replace) as file,
         open_table(file, target.name, schema) as write,
     ):
         start = 0

@@ -21,13 +21,16 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from primo._util.atomic import as_text, new_file, new_folder, publish, whole_file
+from primo._util.atomic import as_text, new_file, new_folder, publish, refuse_existing, whole_file
 from primo._util.writers import escaped
 from primo.errors import Argument, InputError
 from primo.released.coefficients import Coefficients
 from primo.variants import Variants
 
-__all__ = ["ScoreFile", "write_pgs_catalog", "write_plink_scores"]
+__all__ = ["SIDECAR", "ScoreFile", "write_pgs_catalog", "write_plink_scores"]
+
+#: Ending of the file of intercepts, after the name of the score file.
+SIDECAR = ".outcomes.tsv"
 
 _NUMBER = "%.12g"
 
@@ -43,7 +46,11 @@ class ScoreFile:
 
 
 def write_plink_scores(
-    coefficients: Coefficients, variants: Variants, path: str | os.PathLike[str]
+    coefficients: Coefficients,
+    variants: Variants,
+    path: str | os.PathLike[str],
+    *,
+    replace: bool = True,
 ) -> ScoreFile:
     """Write the slopes of all outcomes for plink2: ID, A1 and one column per outcome.
 
@@ -64,14 +71,17 @@ def write_plink_scores(
                 "blanks only; rename it in the data"
             )
     target = Path(path)
+    sidecar = target.with_name(target.name + SIDECAR)
+    if not replace:
+        for place in (target, sidecar):
+            refuse_existing(place)
     columns = _safe_names(coefficients.outcome_names)
-    with whole_file(target) as binary, as_text(binary) as file:
+    with whole_file(target, replace=replace) as binary, as_text(binary) as file:
         file.write("\t".join(("ID", "A1", *columns)) + "\n")
         for name, counted, row in zip(variants.names, variants.counted, slopes, strict=True):
             file.write("\t".join((name, counted, *map(_NUMBER.__mod__, row.tolist()))) + "\n")
-    sidecar = target.with_name(target.name + ".outcomes.tsv")
     lines = zip(columns, coefficients.outcome_names, coefficients.intercept.tolist(), strict=True)
-    with whole_file(sidecar) as binary, as_text(binary) as file:
+    with whole_file(sidecar, replace=replace) as binary, as_text(binary) as file:
         file.write("column\toutcome\tintercept\n")
         file.writelines(f"{c}\t{escaped(name)}\t{_NUMBER % value}\n" for c, name, value in lines)
     return ScoreFile(path=target, sidecar=sidecar, columns=columns, left_out=left_out)
