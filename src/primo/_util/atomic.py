@@ -66,9 +66,7 @@ def as_text(file: BinaryIO) -> Iterator[TextIO]:
 
 
 @contextmanager
-def whole_file(
-    target: Path, *, private: bool = False, replace: bool = True
-) -> Iterator[BinaryIO]:
+def whole_file(target: Path, *, private: bool = False, replace: bool = True) -> Iterator[BinaryIO]:
     """Yield a temporary file to write; on success it takes the place of `target`, else it is removed.
 
     A reader sees the old file or the new one, never half of one, even after a loss of power. A link

@@ -67,13 +67,17 @@ def named_by(options: Options) -> tuple[str, ...] | None:
     return (options["id_column"],) if options["id_column"] else None
 
 
-def open_features(options: Options, names: tuple[str, ...], variants: Variants | None) -> Columns:
-    """Open the features of rows to predict for; other columns of the file are ignored."""
+def open_features(
+    options: Options, names: tuple[str, ...], variants: Variants | None, *, strict: bool
+) -> Columns:
+    """Open the features of rows to predict for; other columns of the file are ignored.
+
+    Variants that a genotype file lacks are missing values, and are counted in a note; an error if
+    `strict`.
+    """
     kind = _kind(options)
     if kind in _GENOTYPES:
-        from primo.rows.sources.genotypes.cohort import open_feature_columns
-
-        return open_feature_columns(**_cohort_options(options), like=variants)
+        return _aligned_features(options, variants, strict=strict)
     if kind == "table":
         from primo.rows.sources.tabular.tables import open_table
 
@@ -84,6 +88,30 @@ def open_features(options: Options, names: tuple[str, ...], variants: Variants |
             missing=_spellings(options),
         )
     return _open_array(options["feature_array"], names)
+
+
+def _aligned_features(options: Options, variants: Variants | None, *, strict: bool) -> Columns:
+    from primo.rows.sources.genotypes.aligned import AlignedGenotypes
+    from primo.rows.sources.genotypes.cohort import open_feature_columns
+
+    if variants is None:
+        raise InputError(
+            "the release was not made from genotypes; give the rows as --table or --feature-array"
+        )
+    columns = open_feature_columns(**_genotype_options(options), like=variants, strict=strict)
+    aligned = columns.parts[0]
+    assert isinstance(aligned, AlignedGenotypes)
+    if aligned.absent:
+        other = f" ({aligned.different} of them have other alleles there)"
+        say(
+            f"Note: {aligned.absent} of the {len(variants)} variants of the release are not in the "
+            f"genotype file{other if aligned.different else ''}. They count as their public mean; "
+            "--strict refuses."
+        )
+    flipped = int(aligned.swapped.sum())
+    if flipped:
+        say(f"Note: {flipped} variants count the other allele in the genotype file: swapped.")
+    return columns
 
 
 def settings_of(options: Options, opened: Opened) -> Settings:
@@ -184,11 +212,14 @@ def _kind(options: Options) -> str:
     )
 
 
+def _genotype_options(options: Options) -> dict[str, Any]:
+    names = (*_GENOTYPES, "haplotypes", "dosages", "covar", "keep", "remove")
+    return {**{name: options[name] for name in names}, "also_missing": options["na"]}
+
+
 def _cohort_options(options: Options) -> dict[str, Any]:
-    names = ("haplotypes", "dosages", "covar", "keep", "remove", "extract", "exclude")
-    public = ("frequencies", "maf", "multiallelic")
-    chosen = {name: options[name] for name in (*_GENOTYPES, *names, *public)}
-    return {**chosen, "also_missing": options["na"]}
+    public = ("extract", "exclude", "frequencies", "maf", "multiallelic")
+    return {**_genotype_options(options), **{name: options[name] for name in public}}
 
 
 def _cohort(options: Options) -> Opened:

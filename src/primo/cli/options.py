@@ -23,6 +23,7 @@ __all__ = [
     "data_options",
     "engine_options",
     "estimator_option",
+    "feature_options",
     "forecast_options",
     "json_option",
     "ledger_options",
@@ -210,11 +211,15 @@ data_options = _together(
     click.option("--feature-array", type=_FILE, help="Features as .npy or Zarr array."),
     click.option("--outcome-array", type=_FILE, help="Outcomes as .npy or Zarr array."),
     click.option(
-        "--features", multiple=True, help="Columns by name or pattern ('snp_*'); may be repeated."
+        "--features",
+        multiple=True,
+        help="Columns by name or pattern ('age,sex,snp_*'); may be repeated.",
     ),
     click.option("--features-from", type=_FILE, help="File with the names of the features."),
     click.option(
-        "--outcomes", multiple=True, help="Outcomes by name or pattern; default for --pheno: all."
+        "--outcomes",
+        multiple=True,
+        help="Outcomes by name or pattern, in the same way; default for --pheno: all.",
     ),
     click.option("--outcomes-from", type=_FILE, help="File with the names of the outcomes."),
     click.option("--id-column", help="Column that names the person of a row."),
@@ -231,6 +236,22 @@ data_options = _together(
         help="State that two tables without ids have the same rows in the same order.",
     ),
 )
+
+#: Options of `data_options` that choose or describe columns, which a release has fixed.
+_FIXED_BY_A_RELEASE = {
+    *("pheno", "outcomes_table", "outcome_array", "outcomes", "outcomes_from", "same_order"),
+    *("features", "features_from"),
+    *("extract", "exclude", "frequencies", "maf", "multiallelic"),
+}
+
+
+def feature_options(command: F) -> F:
+    """Add the options that name the rows to predict for; the features are those of the release."""
+    command = data_options(command)
+    listed: list[click.Parameter] = command.__click_params__  # type: ignore[attr-defined]
+    listed[:] = [p for p in listed if p.name not in _FIXED_BY_A_RELEASE]
+    return command
+
 
 missing_option = click.option(
     "--missing",

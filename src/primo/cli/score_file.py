@@ -17,7 +17,8 @@ __all__ = ["score_file"]
 @click.command(
     "score-file",
     epilog="Example:  primo score-file release/ --out scores.tsv, then "
-    "plink2 --bfile new --score scores.tsv header-read --score-col-nums 3-12",
+    "plink2 --bfile new --score scores.tsv header-read cols=+scoresums --score-col-nums 3-12 "
+    "--read-freq scores.tsv.afreq",
 )
 @release_argument
 @click.option(
@@ -35,10 +36,12 @@ def score_file(
 ) -> None:
     """Export polygenic scores: all outcomes in one file for plink2, or one file per outcome."""
     from primo.released.bundle import read_bundle
-    from primo.released.export.scoring import SIDECAR, write_pgs_catalog, write_plink_scores
+    from primo.released.export.scoring import AFREQ, SIDECAR, write_pgs_catalog, write_plink_scores
+    from primo.released.public_means import public_means
 
     # A folder is never replaced.
-    targets = (out,) if pgs_catalog else (out, out.with_name(out.name + SIDECAR))
+    endings = ("",) if pgs_catalog else ("", SIDECAR, AFREQ)
+    targets = [out.with_name(out.name + ending) for ending in endings]
     check_output(*targets, force=force and not pgs_catalog)
     bundle = read_bundle(release)
     if bundle.variants is None:
@@ -54,16 +57,19 @@ def score_file(
         else:
             say(f"Wrote {len(paths)} scoring files to {out}.")
         return
-    found = write_plink_scores(coefficients, bundle.variants, out, replace=force)
+    found = write_plink_scores(
+        coefficients, bundle.variants, out, means=public_means(bundle.release), replace=force
+    )
     last = 2 + len(found.columns)
     columns = f"3-{last}" if last > 3 else "3"
-    command = f"plink2 --bfile NEW --score {out} header-read no-mean-imputation cols=+scoresums"
-    command += f" --score-col-nums {columns}"
+    command = f"plink2 --bfile NEW --score {out} header-read cols=+scoresums"
+    command += f" --score-col-nums {columns} --read-freq {found.afreq}"
     if json_:
         show_json(
             {
                 "file": str(found.path),
                 "outcomes_file": str(found.sidecar),
+                "frequencies_file": str(found.afreq),
                 "columns": list(found.columns),
                 "left_out": list(found.left_out),
                 "plink2": command,
@@ -71,7 +77,10 @@ def score_file(
         )
         return
     say(f"Wrote {found.path}: {len(bundle.variants)} variants, {len(found.columns)} outcomes.")
-    say(f"Intercepts and full names are in {found.sidecar}.")
+    say(
+        f"Intercepts and full names are in {found.sidecar}: add the intercept to a sum. Public "
+        f"means, which missing genotypes count as, are in {found.afreq}."
+    )
     if found.left_out:
         say(
             f"Left out, because plink2 scores alleles only: {', '.join(found.left_out[:5])}"

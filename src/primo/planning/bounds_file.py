@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from primo._util.closeness import did_you_mean
 from primo.errors import BoundsError, InputError
 from primo.privacy.bounds import AUTO, Bounds
 from primo.privacy.budget import is_number
@@ -109,7 +110,8 @@ def block_bounds(
         if not any(fnmatchcase(name, pattern) for name in names):
             raise InputError(
                 f"[{block}.columns.{pattern}] matches no column of the {block}, which are called "
-                f"{', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
+                f"{', '.join(names[:3])}{' ...' if len(names) > 3 else ''}",
+                remedy=did_you_mean(pattern, names) or None,
             )
     overrides = {
         pattern: _limit(column, f"[{block}.columns.{pattern}]")

@@ -113,7 +113,7 @@ def table_columns(
     ids: tuple[str, ...] = ()
     if id_column is not None:
         wanted = [id_column] if isinstance(id_column, str) else list(id_column)
-        ids = choose(store.header, wanted, what="id columns", where=store.where)
+        ids = choose(store.header, wanted, what="id columns", where=store.where, lists=False)
     if store.n <= 0:  # a damaged file may state a negative number
         raise InputError(f"{store.where} has columns but no rows")
     everything = TableColumns(

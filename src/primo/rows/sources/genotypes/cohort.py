@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from primo.errors import Argument, InputError
 from primo.rows.sources.base import Columns, Rows
+from primo.rows.sources.genotypes.aligned import align
 from primo.rows.sources.genotypes.frequencies import Frequencies
 from primo.rows.sources.genotypes.people import keys, read_list_of_people
 from primo.rows.sources.genotypes.phenotypes import open_covariates, open_phenotypes, people_of
@@ -20,7 +21,6 @@ from primo.rows.sources.genotypes.variants import (
     choose_variants,
     frequencies_of_panel,
     open_genotypes,
-    places_of,
 )
 from primo.rows.sources.join import match, too_few
 from primo.rows.sources.paired import PairedSource, StackedColumns, Unmatched
@@ -187,22 +187,23 @@ def open_feature_columns(
     multiallelic: Literal["refuse", "skip"] = "refuse",
     also_missing: Sequence[str] = (),
     like: Variants | None = None,
-) -> Columns:
+    strict: bool = True,
+) -> StackedColumns:
     """Open the features of a cohort without outcomes, for predictions; as `open_cohort` does.
 
-    `like` are the variants of a release: those are chosen, in that order, and must count the same
-    alleles.
+    `like` are the variants of a release: those are chosen, in that order, and counted by the same
+    alleles, also where the file counts the other ones (`AlignedGenotypes`, the first of the parts).
+    Variants that are absent are an error if `strict`, and missing values otherwise.
     """
     genotypes = open_genotypes(bfile, pfile, vcf, vcf_zarr, haplotypes, dosages)
     counts: Counts = []
-    if like is not None:
-        genotypes = genotypes.select(places_of(like, genotypes.variants))
     genotypes, _ = choose_variants(
-        genotypes, counts, extract, exclude, frequencies, maf, multiallelic
+        genotypes, counts, extract, exclude, frequencies, maf, "skip" if like else multiallelic
     )
     covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
     rows = _join(genotypes, covariates, keep, remove)
-    return StackedColumns(parts=(genotypes, *covariates), rows=tuple(rows))
+    chosen: Columns = genotypes if like is None else align(like, genotypes, strict=strict)
+    return StackedColumns(parts=(chosen, *covariates), rows=tuple(rows))
 
 
 def _choose_outcomes(
