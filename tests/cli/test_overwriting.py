@@ -92,9 +92,14 @@ def test_folders_releases_and_ledgers_are_never_replaced(release, primo, line):
 
 def test_a_file_that_appears_meanwhile_stays(tmp_path):
     target = tmp_path / "page.html"
-    with pytest.raises(InputError, match="exists already"), whole_file(target, replace=False) as f:
-        f.write(b"ours")
-        target.write_bytes(b"theirs")
+
+    def write():
+        with whole_file(target, replace=False) as file:
+            file.write(b"ours")
+            target.write_bytes(b"theirs")
+
+    with pytest.raises(InputError, match="exists already"):
+        write()
     assert target.read_bytes() == b"theirs"
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
 

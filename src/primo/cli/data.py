@@ -166,8 +166,10 @@ def missing_of(options: Options) -> str:
 
 
 def outcome_bounds(options: Options, source: Source) -> Bounds | None:
-    """Return the bounds of the outcomes that the bounds file gives."""
-    return _outcome_bounds(_bounds_file(options), source)
+    """Return the bounds of the outcomes of an extension: of the bounds file, and --norms."""
+    private = Protection.parse(options["protect"]).outcomes_private
+    auto = AUTO if options["norms"] == AUTO and private else None
+    return _outcome_bounds(_bounds_file(options), source, norm=auto)
 
 
 def _bounds_file(options: Options) -> dict[str, Any]:
@@ -201,9 +203,42 @@ def _noted(bounds: Bounds | None, width: int, block: str) -> Bounds | None:
     return bounds
 
 
+#: Options that only some kinds of data use.
+_USED_BY = {
+    **dict.fromkeys(
+        ("pheno", "covar", "keep", "remove", "extract", "exclude", "frequencies", "maf"), _GENOTYPES
+    ),
+    **dict.fromkeys(("haplotypes", "dosages"), _GENOTYPES),
+    **dict.fromkeys(("features", "features_from", "outcomes_table", "same_order"), ("table",)),
+    "id_column": ("table",),
+    "outcome_array": ("feature_array",),
+    **dict.fromkeys(("outcomes", "outcomes_from", "na"), (*_GENOTYPES, "table")),
+}
+
+#: What to use instead, where there is something.
+_INSTEAD = {
+    "features": "choose variants with --extract, and covariates by their --covar file",
+    "id_column": "genotype files name people by IID",
+}
+
+
+def _refuse_unused(options: Options, kind: str) -> None:
+    """Refuse options that this kind of data does not use: they would be ignored in silence."""
+    for name, kinds in _USED_BY.items():
+        if options.get(name) and kind not in kinds:
+            used = " or ".join("--" + each.replace("_", "-") for each in kinds)
+            instead = _INSTEAD.get(name) if kind in _GENOTYPES else None
+            raise InputError(
+                f"--{name.replace('_', '-')} is not used with --{kind.replace('_', '-')}, only with "
+                f"{used}",
+                remedy=instead or "leave it out",
+            )
+
+
 def _kind(options: Options) -> str:
     given = [kind for kind in _KINDS if options.get(kind)]
     if len(given) == 1:
+        _refuse_unused(options, given[0])
         return given[0]
     choices = ", ".join("--" + kind.replace("_", "-") for kind in _KINDS)
     raise InputError(

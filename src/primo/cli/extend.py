@@ -20,6 +20,7 @@ from primo.cli.options import (
     forecast_options,
     json_option,
     ledger_options,
+    norms_option,
     out_options,
     person_option,
     used_config,
@@ -53,6 +54,7 @@ __all__ = ["extend"]
     type=click.Path(path_type=Path),
     help="TOML file with public bounds; only [outcomes] is used.",
 )
+@norms_option
 @person_option
 @estimator_option
 @ledger_options

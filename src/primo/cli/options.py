@@ -12,6 +12,7 @@ import click
 import tomli_w
 from click.core import ParameterSource
 
+from primo._util.reading import unreadable
 from primo.errors import InputError
 from primo.privacy.norm_search import DEFAULT_SHARE
 from primo.privacy.protection import PROTECTION_SPELLINGS, Protection
@@ -28,6 +29,7 @@ __all__ = [
     "json_option",
     "ledger_options",
     "missing_option",
+    "norms_option",
     "out_options",
     "person_option",
     "release_argument",
@@ -74,7 +76,7 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> P
         with open(path, "rb") as file:
             settings = flattened(tomllib.load(file))
     except OSError as error:
-        raise InputError(f"configuration {str(path)!r}: {error.strerror}") from None
+        raise unreadable(path, error) from None
     except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of a number too long
         raise InputError(f"configuration {str(path)!r} is not TOML: {error}") from None
     ctx.default_map = {**(ctx.default_map or {}), **checked(ctx.command, settings, str(path))}
@@ -301,6 +303,14 @@ person_option = click.option(
     help="How many rows one person may own; the ledger is charged for all of them.",
 )
 
+norms_option = click.option(
+    "--norms",
+    type=click.Choice(["stated", "auto"]),
+    default="stated",
+    show_default=True,
+    help="auto: find row norms privately, for a small part of the budget, where none is stated.",
+)
+
 release_options = _together(
     click.option(
         "--protect",
@@ -310,13 +320,7 @@ release_options = _together(
         help="What is secret about a person (full, feature and label are accepted, too).",
     ),
     click.option("--bounds", type=_FILE, help="TOML file with public bounds (docs/data.md)."),
-    click.option(
-        "--norms",
-        type=click.Choice(["stated", "auto"]),
-        default="stated",
-        show_default=True,
-        help="auto: find row norms privately, for a small part of the budget, where none is stated.",
-    ),
+    norms_option,
     click.option(
         "--norm-share",
         type=float,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from primo._util.atomic import as_text, whole_file
+from primo._util.reading import unreadable
 from primo.errors import InputError, LedgerError
 from primo.ledger.chain import Row, read_chain, to_line
 from primo.ledger.entries import Entry
@@ -47,7 +48,7 @@ def verify_export(path: str | os.PathLike[str]) -> str:
                 number = int(stored["entry"]["number"])
                 rows.append(Row(number=number, body=body, hash=stored["hash"], seal=stored["seal"]))
     except OSError as error:
-        raise InputError(f"{str(path)!r} cannot be read: {error.strerror}") from None
+        raise unreadable(path, error) from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise LedgerError(
             f"line {len(rows) + 1} of {str(path)!r} is not an exported entry; export the ledger again"

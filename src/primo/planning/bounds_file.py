@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from primo._util.closeness import did_you_mean
+from primo._util.reading import unreadable
 from primo.errors import BoundsError, InputError
 from primo.privacy.bounds import AUTO, Bounds
 from primo.privacy.budget import is_number
@@ -59,7 +60,7 @@ def read_bounds_file(path: str | os.PathLike[str]) -> dict[str, Any]:
         with open(path, "rb") as file:
             table = tomllib.load(file)
     except OSError as error:
-        raise InputError(f"bounds file {str(path)!r}: {error.strerror}") from None
+        raise unreadable(path, error) from None
     except (
         ValueError,
         RecursionError,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from primo._util.closeness import did_you_mean
+from primo._util.reading import unreadable
 from primo.errors import InputError
 
 __all__ = ["asked", "choose", "read_list", "refuse_overlap"]
@@ -105,7 +106,7 @@ def read_list(path: str | Path) -> tuple[str, ...]:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise InputError(f"cannot read the list {path}: {error.strerror}") from None
+        raise unreadable(path, error) from None
     except UnicodeDecodeError:
         raise InputError(f"the list {path} is not text in UTF-8") from None
     lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
