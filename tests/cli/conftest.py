@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 from primo.cli import main
 
-
 #: Bounds that need no first pass over the rows.
 BOUNDS = """\
 [features.columns.age]

@@ -11,7 +11,13 @@ import numpy as np
 
 from primo.cli.output import say
 from primo.errors import InputError
-from primo.planning.bounds_file import Limit, block_bounds, read_bounds_file
+from primo.planning.bounds_file import (
+    Limit,
+    block_bounds,
+    read_bounds_file,
+    stated_levels,
+    without_levels,
+)
 from primo.planning.settings import Settings
 from primo.privacy.bounds import AUTO, Bounds
 from primo.privacy.protection import Protection
@@ -79,15 +85,25 @@ def open_features(
     if kind in _GENOTYPES:
         return _aligned_features(options, variants, strict=strict)
     if kind == "table":
-        from primo.rows.sources.tabular.tables import open_table
-
-        return open_table(
-            options["table"],
-            columns=names,
-            id_column=options["id_column"],
-            missing=_spellings(options),
-        )
+        return _table_features(options, names)
     return _open_array(options["feature_array"], names)
+
+
+def _table_features(options: Options, names: tuple[str, ...]) -> Columns:
+    from primo.rows.sources.tabular.tables import open_table
+
+    table = open_table(options["table"], id_column=options["id_column"], **_reading(options))
+    try:
+        return table.select(names, what="features of the release")
+    except InputError as error:
+        indicators = [name for name in names if "=" in name and name not in table.names]
+        if not indicators or error.remedy is not None:
+            raise
+        raise InputError(
+            error.message,
+            remedy=f"if {indicators[0]!r} is the indicator of a level, give the levels as in the fit: "
+            "--bounds",
+        ) from None
 
 
 def _aligned_features(options: Options, variants: Variants | None, *, strict: bool) -> Columns:
@@ -124,6 +140,11 @@ def settings_of(options: Options, opened: Opened) -> Settings:
         )
     spec = _bounds_file(options)
     protection = Protection.parse(options["protect"])
+    for block in ("features", "outcomes"):
+        # Levels alone say nothing of the other columns of a public block, whose bounds are read off it.
+        secret = protection.features_private if block == "features" else protection.outcomes_private
+        if not secret and not without_levels(spec.get(block)):
+            spec.pop(block, None)
     auto = (
         AUTO if options["norms"] == AUTO else None
     )  # of a private block: a public one can be read
@@ -213,6 +234,7 @@ _USED_BY = {
     "id_column": ("table",),
     "outcome_array": ("feature_array",),
     **dict.fromkeys(("outcomes", "outcomes_from", "na"), (*_GENOTYPES, "table")),
+    "separator": ("table",),
 }
 
 #: What to use instead, where there is something.
@@ -249,7 +271,12 @@ def _kind(options: Options) -> str:
 
 def _genotype_options(options: Options) -> dict[str, Any]:
     names = (*_GENOTYPES, "haplotypes", "dosages", "covar", "keep", "remove")
-    return {**{name: options[name] for name in names}, "also_missing": options["na"]}
+    return {
+        **{name: options[name] for name in names},
+        "also_missing": options["na"],
+        "decimal": options["decimal"],
+        "levels": stated_levels(_bounds_file(options)),
+    }
 
 
 def _cohort_options(options: Options) -> dict[str, Any]:
@@ -305,9 +332,24 @@ def _table(options: Options) -> Source:
         outcomes_table=options["outcomes_table"],
         id_column=options["id_column"],
         same_order=options["same_order"],
-        missing=_spellings(options),
         matched=False,
+        **_reading(options),
     )
+
+
+def _reading(options: Options) -> dict[str, Any]:
+    """Return how the cells of tables are read."""
+    return {
+        "missing": _spellings(options),
+        "separator": _separator(options),
+        "decimal": options["decimal"],
+        "levels": stated_levels(_bounds_file(options)),
+    }
+
+
+def _separator(options: Options) -> str | None:
+    given: str | None = options["separator"]
+    return "\t" if given in ("tab", "\\t") else " " if given == "blank" else given
 
 
 def _spellings(options: Options) -> tuple[str, ...] | None:

@@ -52,7 +52,7 @@ __all__ = ["extend"]
 @click.option(
     "--bounds",
     type=click.Path(path_type=Path),
-    help="TOML file with public bounds; only [outcomes] is used.",
+    help="TOML file with public bounds; of [features] only levels are used.",
 )
 @norms_option
 @person_option

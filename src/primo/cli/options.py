@@ -233,6 +233,19 @@ data_options = _together(
         "repeated.",
     ),
     click.option(
+        "--separator",
+        metavar="SIGN",
+        help="Sign between the cells of a text table, where its name does not tell: ';', 'tab' or "
+        "'blank'.",
+    ),
+    click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        default=".",
+        show_default=True,
+        help="Sign before the decimals of numbers in text files.",
+    ),
+    click.option(
         "--same-order",
         is_flag=True,
         help="State that two tables without ids have the same rows in the same order.",
@@ -249,6 +262,8 @@ _FIXED_BY_A_RELEASE = {
 
 def feature_options(command: F) -> F:
     """Add the options that name the rows to predict for; the features are those of the release."""
+    levels = "TOML file with the levels of columns of categories, as in the fit."
+    command = click.option("--bounds", type=_FILE, help=levels)(command)
     command = data_options(command)
     listed: list[click.Parameter] = command.__click_params__  # type: ignore[attr-defined]
     listed[:] = [p for p in listed if p.name not in _FIXED_BY_A_RELEASE]
@@ -319,7 +334,9 @@ release_options = _together(
         show_default=True,
         help="What is secret about a person (full, feature and label are accepted, too).",
     ),
-    click.option("--bounds", type=_FILE, help="TOML file with public bounds (docs/data.md)."),
+    click.option(
+        "--bounds", type=_FILE, help="TOML file with public bounds and levels (docs/data.md)."
+    ),
     norms_option,
     click.option(
         "--norm-share",

@@ -23,6 +23,7 @@ OPTIONS = {
     "covariance_rows": "--covariance-rows",
     "d": "--features",
     "dataset": "--dataset",
+    "decimal": "--decimal",
     "delta": "--delta",
     "dosages": "--dosages",
     "epsilon": "--epsilon",
@@ -36,6 +37,7 @@ OPTIONS = {
     "id_column": "--id-column",
     "key_file": "--ledger-key",
     "l": "--outcomes",
+    "levels": "levels",
     "maf": "--maf",
     "missing": "--missing",
     "mu": "--mu",
@@ -55,6 +57,7 @@ OPTIONS = {
     "role": "--role",
     "rows_per_person": "--rows-per-person",
     "same_order": "--same-order",
+    "separator": "--separator",
     "signal.feature_sd": "--feature-sd",
     "signal.outcome_sd": "--outcome-sd",
     "signal.r2": "--signal-r2",
@@ -104,7 +107,6 @@ PYTHON_ONLY = frozenset(
         "scales.covariance",
         "scales.outcome",
         "score_public_rows",
-        "separator",
         "signal",
         "signal.alignment",
         "signal.effective_rank",
@@ -127,6 +129,7 @@ ADVICE = {
     "the limits that its steward chose, and the column that names people)",
     "grant_reader": "`primo ledger grant`",
     "index": "",
+    "levels": "{about} in the file of --bounds",
     "missing_bounds": """\
 Write what is publicly known of them into a TOML file, and give it as --bounds:
   [{about}]
@@ -142,7 +145,8 @@ docs/data.md has more, "Bounds in a file". """,
     "own_signal": "--signal-r2, --outcome-sd and --feature-sd",
     "resume": "--resume",
     "scratch": "",
-    "separator": "is it separated by {about}? A .csv has commas, a .tsv tabs, a .txt blanks",
+    "separator": "is it separated by {about}? Give it with --separator; without, a .csv has commas, a "
+    ".tsv tabs, a .txt blanks",
     "signal_r2": "--signal-r2",
 }
 

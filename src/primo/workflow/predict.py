@@ -144,7 +144,8 @@ def _label_name(coefficients: Coefficients, columns: Columns, labels: Ids) -> st
     """Call the labels as the store does, else "id", or something longer if an outcome has that name."""
     named = id_names_of(columns)
     name = named[0] if named is not None and len(named) == 1 and named[0] else "id"
-    if name == "IID" and not np.array_equal(labels, columns.ids()):
+    ids = columns.ids()
+    if name == "IID" and ids is not None and not np.array_equal(labels, ids):
         name = "FID IID"
     while name in coefficients.outcome_names:
         name = f"row_{name}"

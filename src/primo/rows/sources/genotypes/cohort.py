@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,8 @@ def open_cohort(
     maf: float | None = None,
     multiallelic: Literal["refuse", "skip"] = "refuse",
     also_missing: Sequence[str] = (),
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    decimal: str = ".",
     matched: bool = True,
 ) -> Cohort:
     r"""Open genotypes and phenotype files as rows of one cohort; no genotype and no outcome is read.
@@ -101,6 +103,8 @@ def open_cohort(
         Whether variants with several ALT alleles are an error or left out.
     also_missing
         Further cells of `pheno` and `covar` that mean a missing value.
+    levels, decimal
+        Public levels of categories in `pheno` and `covar`, and the decimal sign, as in `open_table`.
     matched
         Whether to find out who is in all files and lists. If not, the cohort can only be used for a
         plan, with at most as many rows as the smallest file or list of people to keep, until its source
@@ -132,8 +136,9 @@ def open_cohort(
     genotypes, known = choose_variants(
         genotypes, counts, extract, exclude, frequencies, maf, multiallelic
     )
-    phenotypes = _choose_outcomes(pheno, outcomes, also_missing)
-    covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
+    how: dict[str, Any] = {"also_missing": also_missing, "levels": levels, "decimal": decimal}
+    phenotypes = _choose_outcomes(pheno, outcomes, how)
+    covariates = [open_covariates(path, **how) for path in _paths(covar)]
     for table in [*phenotypes, *covariates]:
         table.store.check(table.names)  # before anything is charged
     tables = [*phenotypes, *covariates]
@@ -186,6 +191,8 @@ def open_feature_columns(
     maf: float | None = None,
     multiallelic: Literal["refuse", "skip"] = "refuse",
     also_missing: Sequence[str] = (),
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    decimal: str = ".",
     like: Variants | None = None,
     strict: bool = True,
 ) -> StackedColumns:
@@ -200,7 +207,8 @@ def open_feature_columns(
     genotypes, _ = choose_variants(
         genotypes, counts, extract, exclude, frequencies, maf, "skip" if like else multiallelic
     )
-    covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
+    how: dict[str, Any] = {"also_missing": also_missing, "levels": levels, "decimal": decimal}
+    covariates = [open_covariates(path, **how) for path in _paths(covar)]
     rows = _join(genotypes, covariates, keep, remove)
     chosen: Columns = genotypes if like is None else align(like, genotypes, strict=strict)
     return StackedColumns(parts=(chosen, *covariates), rows=tuple(rows))
@@ -209,10 +217,10 @@ def open_feature_columns(
 def _choose_outcomes(
     pheno: AnyPath | Sequence[AnyPath],
     outcomes: str | Sequence[str] | None,
-    also_missing: Sequence[str],
+    how: Mapping[str, Any],
 ) -> list[TableColumns]:
     """Open the phenotype files that hold outcomes asked for."""
-    tables = [open_phenotypes(path, also_missing=also_missing) for path in _paths(pheno)]
+    tables = [open_phenotypes(path, **how) for path in _paths(pheno)]
     if not tables:
         raise InputError(
             "give the outcomes with ",
@@ -222,12 +230,12 @@ def _choose_outcomes(
         )
     if outcomes is None:
         return tables
-    available = list(dict.fromkeys(name for table in tables for name in table.names))
+    named = [(*table.names, *getattr(table.store, "indicators", {})) for table in tables]
+    available = list(dict.fromkeys(name for names in named for name in names))
     where = " and ".join(table.where for table in tables)
     wanted = choose(available, outcomes, what="outcomes", where=where)
     chosen = []
-    for table in tables:
-        there = set(table.names)
+    for table, there in zip(tables, named, strict=True):
         names = [name for name in wanted if name in there]
         if names:
             chosen.append(table.select(names))
