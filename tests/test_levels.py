@@ -90,7 +90,12 @@ class TestBoundsFile:
         spec = read_bounds_file(tmp_path / "b.toml")
         return block_bounds(spec.get("features"), names, block="features", **options)
 
-    TEXT = '[features.columns.sex]\nlevels = ["F", "M"]\n[features.columns.region]\nlevels = ["n", "s", "w"]\n'
+    TEXT = """
+[features.columns.sex]
+levels = ["F", "M"]
+[features.columns.region]
+levels = ["n", "s", "w"]
+"""
 
     def test_exact_norm(self, tmp_path):
         text = self.TEXT + "[features.columns.age]\nlower = 18\nupper = 90\n"
@@ -138,6 +143,9 @@ class TestBoundsFile:
         assert found == {"sex": ["F", "M"], "region": ["n", "s", "w"], "smokes": [1, 2]}
 
 
+LEVELS = {"sex": ["F", "M"], "region": ["n", "s", "w"]}
+
+
 class TestFrames:
     def frame(self, n=3000):
         rng = np.random.default_rng(0)
@@ -148,16 +156,14 @@ class TestFrames:
         )
         return frame, y
 
-    LEVELS = {"sex": ["F", "M"], "region": ["n", "s", "w"]}
-
     def test_a_fit_of_categoricals(self):
         frame, y = self.frame()
-        X = primo.indicators(frame, self.LEVELS)
+        X = primo.indicators(frame, LEVELS)
         assert list(X.columns) == ["sex=M", "region=s", "region=w", "age"]
         bounds = primo.Bounds.beside(
             [
-                (primo.Bounds.from_levels(self.LEVELS["sex"]), 1),
-                (primo.Bounds.from_levels(self.LEVELS["region"]), 2),
+                (primo.Bounds.from_levels(LEVELS["sex"]), 1),
+                (primo.Bounds.from_levels(LEVELS["region"]), 2),
                 (primo.Bounds(lower=18, upper=90), 1),
             ]
         )
@@ -168,14 +174,14 @@ class TestFrames:
             model.fit(X, y)
         np.testing.assert_allclose(model.coef_, [1, -1, 2, 0], atol=0.25)
         new = pd.DataFrame({"sex": ["M", "F"], "region": ["w", "n"], "age": [50.0, 50.0]})
-        assert np.diff(model.predict(primo.indicators(new, self.LEVELS)))[0] == pytest.approx(
+        assert np.diff(model.predict(primo.indicators(new, LEVELS)))[0] == pytest.approx(
             -3, abs=0.4
         )
 
     def test_a_level_is_read_from_its_cell_alone(self):
         frame, _ = self.frame(50)
-        whole = primo.indicators(frame, self.LEVELS)
-        alone = pd.concat([primo.indicators(frame.iloc[[i]], self.LEVELS) for i in range(50)])
+        whole = primo.indicators(frame, LEVELS)
+        alone = pd.concat([primo.indicators(frame.iloc[[i]], LEVELS) for i in range(50)])
         pd.testing.assert_frame_equal(whole, alone)
 
     def test_other_values_are_missing_and_unnamed(self):
@@ -194,7 +200,7 @@ class TestFrames:
         model = primo.PrimoRegressor(
             epsilon=1, delta=1e-3, feature_bounds=(0, 9), outcome_bounds=(0, 1)
         )
-        with pytest.raises(primo.NotNumericError, match="'sex'.*primo.indicators"):
+        with pytest.raises(primo.NotNumericError, match=r"'sex'.*primo\.indicators"):
             model.fit(frame[["sex", "age"]], y)
 
     def test_a_column_that_is_not_there(self):
