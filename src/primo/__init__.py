@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from primo.released.marginal import summary_statistics
     from primo.released.release import Release
     from primo.released.release_file import load_release, save_release
+    from primo.rows.coerce import indicators
     from primo.rows.sources.genotypes.cohort import open_cohort
     from primo.rows.sources.tabular.tables import table_source
     from primo.workflow.extend import extend
@@ -80,6 +81,7 @@ __all__ = [
     "create_ledger",
     "epsilon_for",
     "extend",
+    "indicators",
     "load_release",
     "open_cohort",
     "open_ledger",
@@ -123,6 +125,7 @@ _HOMES = {
     "create_ledger": "primo.ledger",
     "epsilon_for": "primo.forecast",
     "extend": "primo.workflow.extend",
+    "indicators": "primo.rows.coerce",
     "load_release": "primo.released.release_file",
     "open_cohort": "primo.rows.sources.genotypes.cohort",
     "open_ledger": "primo.ledger",

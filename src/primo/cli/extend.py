@@ -19,6 +19,7 @@ from primo.cli.options import (
     forecast_options,
     json_option,
     ledger_options,
+    norms_option,
     out_options,
     person_option,
     used_config,
@@ -44,8 +45,9 @@ __all__ = ["extend"]
 @click.option(
     "--bounds",
     type=click.Path(path_type=Path),
-    help="TOML file with public bounds; only [outcomes] is used.",
+    help="TOML file with public bounds; of [features] only levels are used.",
 )
+@norms_option
 @person_option
 @estimator_option
 @ledger_options

@@ -8,6 +8,7 @@ import click
 
 from primo.cli.options import PROTECTIONS, cost_options, forecast_options, json_option
 from primo.cli.output import say, show_json
+from primo.cli.render import spelled
 from primo.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def plan(
     if json_:
         show_json(found.to_dict())
     else:
-        click.echo(str(found))
+        click.echo(found.render(spelled))
 
 
 def _bounds(given: tuple[float, float] | None, norm: float | None, norms: str) -> Bounds | None:

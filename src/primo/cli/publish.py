@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import getpass
 import math
+import os
+import shlex
 import tomllib
 import warnings
 from collections.abc import Callable, Mapping
@@ -91,9 +93,26 @@ def check_naming(options: Mapping[str, Any]) -> None:
     """
     if options["ledger"] is None:
         return
+    _check_ledger(options)
     book = open_ledger(options["ledger"], key_file=options["ledger_key"])
     if not book.naming.by_values:
         book.naming.check(named_by(options), book.where)
+
+
+def _check_ledger(options: Mapping[str, Any]) -> None:
+    """Say how to make the ledger if there is none at a path."""
+    where: str = options["ledger"]
+    if "://" in where or os.path.lexists(where):
+        return
+    named = named_by(options)
+    people = "--identity-by-values" if named is None else f"--person-column {shlex.quote(named[0])}"
+    epsilon, delta = options["epsilon"] or 10, options["delta"] or 1e-6
+    raise InputError(
+        f"there is no ledger at {where!r}",
+        remedy="its steward makes one, with limits for all releases together (here those of this one "
+        f"alone):\n  primo ledger init {shlex.quote(where)} --epsilon {epsilon:g} --delta {delta:g} "
+        f"{people}",
+    )
 
 
 def planned(request: Request, plan: Callable[[Source], Prepared]) -> Request:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from primo._util.html import grid
-from primo.errors import Argument, InputError
+from primo.errors import Advice, Argument, InputError, in_python
 from primo.forecast.assumptions import Signal
 from primo.forecast.theory import Regime
 from primo.privacy.protection import Protection
@@ -121,7 +122,12 @@ class PlanComparison:
 
     def __str__(self) -> str:
         """Return a table that needs no knowledge of privacy theory."""
-        return "\n".join((*self._head(), "", *self._table(), "", *self._advice(), *self._theory()))
+        return self.render(in_python)
+
+    def render(self, spell: Callable[[Argument | Advice], str]) -> str:
+        """Return the same table, with settings as a front end spells them."""
+        parts = (*self._head(spell), "", *self._table(), "", *self._advice(spell), *self._theory())
+        return "\n".join(parts)
 
     def _repr_html_(self) -> str:
         """Show the same in a notebook."""
@@ -137,35 +143,34 @@ class PlanComparison:
             for v in self.variants
         ]
         head = ("what is secret", "association", "estimator", "predicted R²", "no privacy")
-        first, *rest = self._head()
+        first, *rest = self._head(in_python)
         return grid(
             first,
             head,
             rows,
             strong=[v is best[v.protection] for v in self.variants],
-            notes=[_joined(rest), _joined(self._advice())],
+            notes=[_joined(rest), _joined(self._advice(in_python))],
         )
 
-    def _head(self) -> list[str]:
+    def _head(self, spell: Callable[[Argument | Advice], str]) -> list[str]:
+        own = spell(Advice("own_signal", "signal=Signal(...)"))
         return [
             f"Plan for {_count(self.n, 'row')}, {_count(self.d, 'feature')}, "
             f"{_count(self.l, 'outcome')}; "
             f"epsilon {self.epsilon:g}, delta {self.delta:.3g}. No data was read.",
             *_wrap(
                 f"Assumed: {'; '.join(self.assumptions)}. If that is wrong, so is the prediction: "
-                "state your own with signal=Signal(...), or by --signal-r2, --outcome-sd and "
-                "--feature-sd." + self._in_units()
+                f"state your own with {own}." + self._in_units(spell)
             ),
         ]
 
-    def _in_units(self) -> str:
+    def _in_units(self, spell: Callable[[Argument | Advice], str]) -> str:
+        own = spell(Argument("signal.outcome_sd", ...))
         if self.outcome_sd is None:
-            return (
-                " Bounds that fit are assumed; give yours, and outcome_sd=, to see what they cost."
-            )
+            return f" Bounds that fit are assumed; give yours, and {own}, to see what they cost."
         return (
             f" For the outcomes that is a standard deviation of {self.outcome_sd:.3g} (median) in their "
-            "own units; if yours differs, pass outcome_sd=."
+            f"own units; if yours differs, give {own}."
         )
 
     def _table(self) -> list[str]:
@@ -193,11 +198,15 @@ class PlanComparison:
         )
         return lines
 
-    def _advice(self) -> list[str]:
+    def _advice(self, spell: Callable[[Argument | Advice], str]) -> list[str]:
         chosen = self.recommended
+        settings = (
+            Argument("protection", str(chosen.protection)),
+            Argument("association", chosen.association),
+            Argument("estimator", chosen.estimator),
+        )
         text = (
-            f"Recommended: protection={str(chosen.protection)!r}, "
-            f"association={chosen.association!r}, estimator={chosen.estimator!r}: predicted R² "
+            f"Recommended: {', '.join(map(spell, settings))}: predicted R² "
             f"{chosen.predicted_r2:.3f}; privacy costs {chosen.lost:.3f}."
         )
         if chosen.predicted_r2 < 0.1 * chosen.no_privacy_r2:
@@ -207,8 +216,8 @@ class PlanComparison:
             if other.predicted_r2 > chosen.predicted_r2 + R2_TOLERANCE:
                 public = "outcomes" if protection is Protection.FEATURES else "features"
                 text += (
-                    f" If the {public} are public anyway, protection={str(protection)!r} gives "
-                    f"{other.predicted_r2:.3f}."
+                    f" If the {public} are public anyway, "
+                    f"{spell(Argument('protection', str(protection)))} gives {other.predicted_r2:.3f}."
                 )
         lines = _wrap(text)
         if self.better:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from primo.errors import Advice, Argument, BoundsError, InputError, Message
+from primo.levels import Levels
 from primo.privacy.clip import Clip
 
 __all__ = ["AUTO", "Bounds", "Clip", "as_bounds"]
@@ -240,6 +241,24 @@ class Bounds:
         if norm is None:
             norm = _NORM_FACTOR * max(1.0, float((f * (1 - f) / spread).sum())) ** 0.5
         return cls(norm=norm, centre=copies * f, scale=np.sqrt(copies * spread))
+
+    @classmethod
+    def from_levels(cls, levels: Sequence[Any]) -> Bounds:
+        """Return the bounds of the indicators of a column of categories, one less than `levels`.
+
+        At most one indicator of a row is 1, so the largest distance of a row from the centre is known
+        exactly. It is the unit, and the norm is 1.
+
+        Examples
+        --------
+        >>> import primo
+        >>> primo.Bounds.from_levels(["no", "yes"]).clip(1, "features").norm
+        1.0
+        """
+        known = Levels.of(levels, "levels")
+        ends = (known.centre - known.scale, known.centre + known.scale)
+        width = len(known) - 1
+        return cls(lower=[ends[0]] * width, upper=[ends[1]] * width, norm=1.0)
 
     @classmethod
     def beside(cls, parts: Sequence[tuple[Bounds, int]]) -> Bounds:

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from primo._util.atomic import whole_file
+from primo._util.reading import unreadable
 from primo.errors import InputError
 from primo.planning.guarantee import check_plan, noisy_blocks
 from primo.planning.plan import CovarianceOrigin, Plan
@@ -144,7 +145,7 @@ def load_release(path: str | os.PathLike[str]) -> Release:
     except FileNotFoundError:
         raise InputError(f"there is no release at {str(path)!r}") from None
     except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {error.strerror}") from None
+        raise unreadable(path, error) from None
 
 
 def read_release(file: BinaryIO, name: str) -> Release:

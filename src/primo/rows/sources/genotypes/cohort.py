@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import Argument, InputError
 from primo.rows.sources.base import Columns, Rows
+from primo.rows.sources.genotypes.aligned import align
 from primo.rows.sources.genotypes.frequencies import Frequencies
 from primo.rows.sources.genotypes.people import keys, read_list_of_people
 from primo.rows.sources.genotypes.phenotypes import open_covariates, open_phenotypes, people_of
@@ -22,7 +23,6 @@ from primo.rows.sources.genotypes.variants import (
     choose_variants,
     frequencies_of_panel,
     open_genotypes,
-    places_of,
 )
 from primo.rows.sources.join import match, too_few
 from primo.rows.sources.paired import PairedSource, StackedColumns, Unmatched
@@ -76,6 +76,8 @@ def open_cohort(
     maf: float | None = None,
     multiallelic: Literal["refuse", "skip"] = "refuse",
     also_missing: Sequence[str] = (),
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    decimal: str = ".",
     matched: bool = True,
 ) -> Cohort:
     r"""Open genotypes and phenotype files as rows of one cohort; no genotype and no outcome is read.
@@ -112,6 +114,8 @@ def open_cohort(
         Whether variants with several ALT alleles are an error or left out.
     also_missing
         Further cells of `pheno` and `covar` that mean a missing value.
+    levels, decimal
+        Public levels of categories in `pheno` and `covar`, and the decimal sign, as in `open_table`.
     matched
         Whether to find out who is in all files and lists. If not, the cohort can only be used for a
         plan, with at most as many rows as the smallest file or list of people to keep, until its source
@@ -153,8 +157,9 @@ def open_cohort(
     genotypes, known = choose_variants(
         genotypes, counts, extract, exclude, frequencies, maf, multiallelic
     )
-    phenotypes = _choose_outcomes(pheno, outcomes, also_missing)
-    covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
+    how: dict[str, Any] = {"also_missing": also_missing, "levels": levels, "decimal": decimal}
+    phenotypes = _choose_outcomes(pheno, outcomes, how)
+    covariates = [open_covariates(path, **how) for path in _paths(covar)]
     for table in [*phenotypes, *covariates]:
         table.store.check(table.names)  # before anything is charged
     tables = [*phenotypes, *covariates]
@@ -209,12 +214,16 @@ def open_feature_columns(
     maf: float | None = None,
     multiallelic: Literal["refuse", "skip"] = "refuse",
     also_missing: Sequence[str] = (),
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    decimal: str = ".",
     like: Variants | None = None,
-) -> Columns:
+    strict: bool = True,
+) -> StackedColumns:
     """Open the features of a cohort without outcomes, for predictions; as `open_cohort` does.
 
-    `like` are the variants of a release: those are chosen, in that order, and must count the same
-    alleles.
+    `like` are the variants of a release: those are chosen, in that order, and counted by the same
+    alleles, also where the file counts the other ones (`AlignedGenotypes`, the first of the parts).
+    Variants that are absent are an error if `strict`, and missing values otherwise.
     """
     genotypes = open_genotypes(
         bfile=bfile,
@@ -228,24 +237,24 @@ def open_feature_columns(
         vcf_field=vcf_field,
     )
     counts: Counts = []
-    if like is not None:
-        genotypes = genotypes.select(places_of(like, genotypes.variants))
     genotypes, _ = choose_variants(
-        genotypes, counts, extract, exclude, frequencies, maf, multiallelic
+        genotypes, counts, extract, exclude, frequencies, maf, "skip" if like else multiallelic
     )
-    covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
+    how: dict[str, Any] = {"also_missing": also_missing, "levels": levels, "decimal": decimal}
+    covariates = [open_covariates(path, **how) for path in _paths(covar)]
     genotypes = aligned(genotypes)
     rows = _join(genotypes, covariates, keep, remove)
-    return StackedColumns(parts=(genotypes, *covariates), rows=tuple(rows))
+    chosen: Columns = genotypes if like is None else align(like, genotypes, strict=strict)
+    return StackedColumns(parts=(chosen, *covariates), rows=tuple(rows))
 
 
 def _choose_outcomes(
     pheno: AnyPath | Sequence[AnyPath],
     outcomes: str | Sequence[str] | None,
-    also_missing: Sequence[str],
+    how: Mapping[str, Any],
 ) -> list[TableColumns]:
     """Open the phenotype files that hold outcomes asked for."""
-    tables = [open_phenotypes(path, also_missing=also_missing) for path in _paths(pheno)]
+    tables = [open_phenotypes(path, **how) for path in _paths(pheno)]
     if not tables:
         raise InputError(
             "give the outcomes with ",
@@ -255,12 +264,12 @@ def _choose_outcomes(
         )
     if outcomes is None:
         return tables
-    available = list(dict.fromkeys(name for table in tables for name in table.names))
+    named = [(*table.names, *getattr(table.store, "indicators", {})) for table in tables]
+    available = list(dict.fromkeys(name for names in named for name in names))
     where = " and ".join(table.where for table in tables)
     wanted = choose(available, outcomes, what="outcomes", where=where)
     chosen = []
-    for table in tables:
-        there = set(table.names)
+    for table, there in zip(tables, named, strict=True):
         names = [name for name in wanted if name in there]
         if names:
             chosen.append(table.select(names))

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from primo._util.reading import unreadable
 from primo.errors import InputError
 from primo.rows.sources.base import Ids
 from primo.rows.sources.canonical import canonical_ids
@@ -144,7 +145,7 @@ def _content(path: Path) -> bytes:
         content = path.read_bytes()
         content.decode()
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
+        raise unreadable(path, error) from None
     except UnicodeDecodeError:
         pass
     else:

@@ -38,7 +38,6 @@ __all__ = [
     "choose_variants",
     "frequencies_of_panel",
     "open_genotypes",
-    "places_of",
 ]
 
 AnyPath = str | PathLike[str]
@@ -255,26 +254,6 @@ def _same_file(one: Path, other: Path) -> bool:
         return one.samefile(other)
     except OSError:  # one of them is not there, or not on this machine
         return one.resolve() == other.resolve()
-
-
-def places_of(like: Variants, variants: Variants) -> NDArray[np.intp]:
-    """Find the variants of a release, which must be there and count the same alleles."""
-    known = {name: place for place, name in enumerate(variants.names)}
-    absent = [name for name in like.names if name not in known]
-    if absent:
-        raise InputError(
-            f"{len(absent)} of the {len(like)} variants of the release are not in the genotype file, "
-            f"for example {absent[0]!r}"
-        )
-    places = np.array([known[name] for name in like.names], dtype=np.intp)
-    for name, place, counted in zip(like.names, places, like.counted, strict=True):
-        if variants.counted[place] != counted:
-            raise InputError(
-                f"variant {name}: the release counts allele {counted}, the genotype file "
-                f"{variants.counted[place]}. Make the files agree, for example with plink2 "
-                "--ref-allele"
-            )
-    return places
 
 
 def frequencies_of_panel(path: AnyPath) -> Frequencies:
