@@ -53,7 +53,10 @@ class Setting:
         Whether a second release, of other outcomes and at the same cost, follows; both are attacked.
         With `split=2.0` one pair of neighbours is the worst for both.
     norms_found
-        Whether norms are found from row lengths first (norm="auto"); both stages are attacked.
+        Whether bounds are found from the rows first (norm="auto"); all stages are attacked. Nothing
+        is stated of the columns, so that their centres and scales are found from histograms.
+    scales_stated
+        Whether, with `norms_found`, a centre and a scale are stated: centres are then found from sums.
     rounds
         How many rounds the release has; all of them are attacked.
     canaries
@@ -75,6 +78,7 @@ class Setting:
     reference: bool = False
     extended: bool = False
     norms_found: bool = False
+    scales_stated: bool = False
     rounds: int = 1
     canaries: int = 10
     n: int = 1000
@@ -125,7 +129,7 @@ class Setting:
         if self.extended:
             words.append("with an extension")
         if self.norms_found:
-            words.append("norms found")
+            words.append("norms found" + ", scales stated" * self.scales_stated)
         if self.rounds != 1:
             words.append(f"{self.rounds} rounds")
         return ", ".join(words)
@@ -138,8 +142,8 @@ class Setting:
             epsilon=self.epsilon,
             delta=self.delta,
             protection=self.protection,
-            feature_bounds=Bounds(norm="auto" if self.norms_found else FEATURE_NORM),
-            outcome_bounds=Bounds(norm="auto" if self.norms_found else OUTCOME_NORM),
+            feature_bounds=self._bounds(FEATURE_NORM),
+            outcome_bounds=self._bounds(OUTCOME_NORM),
             fit_intercept=self.intercept,
             split=self.split,
             calibration=self.calibration,
@@ -165,6 +169,11 @@ class Setting:
             outcome_bounds=Bounds(norm=OUTCOME_NORM),
         )
         return plan, later
+
+    def _bounds(self, norm: float) -> Bounds:
+        if not self.norms_found:
+            return Bounds(norm=norm)
+        return Bounds(norm="auto", centre=0.0) if self.scales_stated else Bounds(norm="auto")
 
     @property
     def stated(self) -> float:

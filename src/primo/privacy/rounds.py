@@ -20,7 +20,6 @@ __all__ = [
     "GROWTH",
     "LARGEST_CLIP_RATIO",
     "MOST_ROUNDS",
-    "ROUND_SPLIT",
     "Rounds",
     "make_rounds",
     "round_shares",
@@ -30,12 +29,9 @@ __all__ = [
 #: More rounds are refused: each costs a pass over the rows, and its numbers are all kept.
 MOST_ROUNDS = 64
 
-#: The budget of a round over that of the round before: later residuals are shorter.
-GROWTH = 1.15
-
-#: Split ratio q/p of a round unless told otherwise: at 2 the covariance costs nothing (section 2), and
-#: its noise multiplies only what is left.
-ROUND_SPLIT = 2.0
+#: The budget of a round over that of the round before. Equal budgets do as well as growing ones
+#: (docs/rounds.md), and the first round, the only one that sees the outcomes' own moments, is not starved.
+GROWTH = 1.0
 
 #: The outcomes' norm over the clip of a round, at most: predictions that are exact in steps of a
 #: smaller clip could not be as long as outcomes (`planning.residuals`).

@@ -14,11 +14,15 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Scales:
-    """Noise scales of three released blocks in scaled units; 0 where a block is exact."""
+    """Noise scales of three released blocks in scaled units; 0 where a block is exact.
+
+    The noise of the covariance acts on the coefficients less what rounds after the first started from.
+    """
 
     covariance: float
     association: float
     outcome: float
+    carried: float = 0.0  # share of the association's weight on rounds after the first
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

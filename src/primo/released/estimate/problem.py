@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,9 @@ class NoisyMoments:
     """(l,) variance that the noise of the means adds to an outcome's association; None: nothing."""
     outcome_errors: Floats | None = None
     """(l,) standard deviations of the outcome moments' diagonal; None: `outcome_sigma`."""
+    carried: float = 0.0
+    """Share of the coefficients that earlier rounds had found when the residuals were taken: the noise of
+    the covariance does not act on what they found (`estimate.rounds`); 0 for one release."""
 
     def __post_init__(self) -> None:
         d, l = self.association.shape if self.association.ndim == 2 else (0, 0)
@@ -62,12 +66,20 @@ class NoisyMoments:
             sigma = getattr(self, name)
             if not (np.isfinite(sigma) and sigma >= 0):
                 raise InputError(f"{name} must be finite and not negative, not {sigma}")
+        if not 0 <= self.carried < 1:
+            raise InputError(f"carried must be at least 0 and below 1, not {self.carried}")
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of features and outcomes, (d, l)."""
         d, l = self.association.shape
         return d, l
+
+    @cached_property
+    def spectrum(self) -> tuple[Floats, Floats]:
+        """Eigenvalues (ascending) and eigenvectors of the covariance; decomposed once."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        return values, vectors
 
     @property
     def noise_variances(self) -> Floats:

@@ -17,6 +17,12 @@ keeps g from dividing by an eigenvalue that the noise may have made.
 
 S is a mixture of several shapes (`signal`), and everything above is linear in S: it is computed once
 for each shape.
+
+After several rounds Ĝ = Aw + E·W̄ + noise, with E = Â − A and W̄ what residuals were taken of
+(`estimate.rounds`). A filter g₀ found it: W̄ = s·V diag(g₀) VᵀAw up to noise, where s is the share of the
+rounds that had something to start from. So Ĝ = Cw + noise with C = A + s·E·V diag(g₀) VᵀA, and the above
+holds with B = VᵀCSCᵀV and b = diag(VᵀASCᵀV). Along directions that were found C is Â: the noise of the
+covariance does no harm. Along those that were not, C is A.
 """
 
 from __future__ import annotations
@@ -26,9 +32,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.released.estimate.large import LARGE, LargeReplicas, simulate_large
 from primo.released.estimate.spectrum import denoised_spectrum, symmetric_noise
 
-__all__ = ["FilterRisk", "Replicas", "simulate"]
+__all__ = ["Carried", "FilterRisk", "Replicas", "simulate"]
 
 Floats = NDArray[np.float64]
 
@@ -56,6 +63,7 @@ class Replicas:
     truths: Floats  # (copies, d) true eigenvalues, ascending, not negative
     bases: Floats | None  # (copies, d, d) noisy eigenvectors in columns
     weights: Floats | None = None  # (copies,) that add up to 1; None: all count alike
+    noisy: Floats | None = None  # (copies, d) noisy eigenvalues, where there are noisy eigenvectors
 
     @property
     def shares(self) -> Floats:
@@ -67,6 +75,25 @@ class Replicas:
     def top(self) -> float:
         """Largest true eigenvalue of any replica."""
         return float(self.truths.max())
+
+    # Directions are taken one by one here, and in bins of several by `large.LargeReplicas`.
+
+    @property
+    def sizes(self) -> Floats:
+        """How many directions each entry of `truths` stands for, (d,)."""
+        return np.ones(self.truths.shape[1])
+
+    def collect(self, values: Floats) -> Floats:
+        """Add up (d, …) numbers of all directions within the bins."""
+        return values
+
+    def average(self, values: Floats) -> Floats:
+        """Average (d, …) numbers of all directions within the bins."""
+        return values
+
+    def spread(self, values: Floats) -> Floats:
+        """Return numbers of the bins for all directions, (d, …)."""
+        return values
 
     def along(self, per_direction: Floats) -> Floats:
         """Average squares along true eigenvectors (copies, d, k) over the noisy ones, (d, k)."""
@@ -82,6 +109,14 @@ class Replicas:
         return self.along(self.truths[:, :, None])[:, 0]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Carried:
+    """What earlier rounds had found when the residuals were taken."""
+
+    share: float  # s
+    filter: Floats  # (d,) g₀
+
+
 @dataclass(frozen=True, kw_only=True)
 class FilterRisk:
     """Expected excess of a filter as a quadratic form, for priors of unit strength, one per shape."""
@@ -91,13 +126,19 @@ class FilterRisk:
     signal: Floats  # (shapes, d, d) P∘B; (shapes, d) if the covariance is exact
     noise: Floats  # (d,) diag P
     sampling: Floats  # (d, d) P∘P; (d,) if the covariance is exact
+    rank: float  # directions in which the features vary
 
     @classmethod
-    def build(cls, replicas: Replicas, shapes: Floats) -> FilterRisk:
+    def build(
+        cls, replicas: Replicas | LargeReplicas, shapes: Floats, carried: Carried | None = None
+    ) -> FilterRisk:
         """Average the quadratic form over the replicas.
 
-        `shapes` (shapes, copies, d) are prior variances along the true eigenvectors.
+        `shapes` (shapes, copies, d) are prior variances along the true eigenvectors; `carried` is what
+        earlier rounds had found, which makes no difference where the covariance is exact.
         """
+        if isinstance(replicas, LargeReplicas):
+            return cls._of_spectrum(replicas, shapes[:, 0])
         truths, bases = replicas.truths, replicas.bases
         shares = replicas.shares
         constant = np.einsum("k,ki,ski->s", shares, truths, shapes)
@@ -109,19 +150,56 @@ class FilterRisk:
                 signal=a**3 * shapes[:, 0],
                 noise=a,
                 sampling=a**2,
+                rank=float(np.count_nonzero(a > 0)),
             )
         d, k = truths.shape[1], len(shapes)
         linear, signal, noise = np.zeros((k, d)), np.zeros((k, d, d)), np.zeros(d)
         sampling = np.zeros((d, d))
         for copy, basis in enumerate(bases):
             p = basis.T @ (truths[copy][:, None] * basis)
-            b = basis.T @ ((truths[copy] ** 2 * shapes[:, copy])[:, :, None] * basis)
             share = shares[copy]
             noise += share * np.diagonal(p)
-            linear += share * np.diagonal(b, axis1=1, axis2=2)
             sampling += share * p * p
+            if carried is None or replicas.noisy is None:
+                b = basis.T @ ((truths[copy] ** 2 * shapes[:, copy])[:, :, None] * basis)
+                linear += share * np.diagonal(b, axis1=1, axis2=2)
+            else:
+                exact = basis.T * truths[copy]  # VᵀA
+                error = np.diag(replicas.noisy[copy]) - p  # VᵀEV
+                seen = exact + carried.share * ((error * carried.filter) @ exact)  # VᵀC
+                weighted = seen * shapes[:, copy][:, None, :]
+                linear += share * np.einsum("ij,sij->si", exact, weighted)
+                b = weighted @ seen.T
             signal += np.multiply(b, share * p, out=b)
-        return cls(constant=constant, linear=linear, signal=signal, noise=noise, sampling=sampling)
+        return cls(
+            constant=constant,
+            linear=linear,
+            signal=signal,
+            noise=noise,
+            sampling=sampling,
+            rank=float(np.count_nonzero(noise > 0)),
+        )
+
+    @classmethod
+    def _of_spectrum(cls, replicas: LargeReplicas, shapes: Floats) -> FilterRisk:
+        """Compute the form for filters that are constant in each bin, (m,); `shapes` are (shapes, m)."""
+        (a,), sizes = replicas.truths, replicas.sizes
+        inner = a**2 * shapes
+        products = replicas.products(np.vstack([inner, a]))
+        products *= np.outer(sizes, sizes) - np.diag(sizes)
+        signal, sampling = products[:-1], products[-1]
+        noise, linear = replicas.mean_values(), replicas.along(inner.T[None]).T
+        at = np.arange(len(a))
+        signal[:, at, at] += sizes * noise * linear
+        sampling[at, at] += sizes * noise**2
+        return cls(
+            constant=shapes @ (sizes * a),
+            linear=sizes * linear,
+            signal=signal,
+            noise=sizes * noise,
+            sampling=sampling,
+            rank=float(sizes @ (noise > 0)),
+        )
 
     def excess(
         self, g: Floats, strength: Floats, noise_variance: Floats, residual: Floats | float = 0.0
@@ -144,7 +222,7 @@ class FilterRisk:
         self, g: Floats, strength: Floats, noise_variance: Floats, residual: Floats
     ) -> Floats:
         """Return ‖X(ŵ − w)‖² for w the least squares of these rows, which has sampling error too."""
-        of_rows = np.count_nonzero(self.noise > 0) - 2 * self.noise @ g
+        of_rows = self.rank - 2 * self.noise @ g
         new_rows = self.excess(g, strength, noise_variance, residual)
         return np.asarray(np.maximum(new_rows + residual * of_rows, 0.0))
 
@@ -200,14 +278,16 @@ def simulate(
     seed: int = SEED,
     copies: int | None = None,
     certain: bool = False,
-) -> Replicas:
+) -> Replicas | LargeReplicas:
     """Draw replicas from released eigenvalues and the scale σ₁ of their noise.
+
+    Beyond `LARGE` eigenvalues no matrix is drawn (`large`).
 
     With `certain`, all have the same true eigenvalues: those that the released ones look like.
 
     The generator has a fixed seed on purpose. This is post-processing of public numbers, so the
     draws protect nobody; the seed makes coefficients a deterministic function of the release.
-    Cost: four decompositions of a d×d matrix for each of some 800/d copies.
+    Cost: four decompositions of a d×d matrix for each of some 800/d copies, up to d = 800.
     """
     d = len(values)
     if sigma == 0:
@@ -216,15 +296,19 @@ def simulate(
     if copies is None:
         copies = int(np.clip(-(-DRAWN_DIRECTIONS // d), 1, MOST_REPLICAS))
     rng = np.random.default_rng(seed)
+    spread = sigma * min(ALONE, IN_COMPANY / np.sqrt(d))
+    if d > LARGE:
+        return simulate_large(
+            values, sigma, possible=lambda centre: _possible(rng, centre, spread, 1)
+        )
     noise = symmetric_noise(rng, copies=copies, d=d, sigma=sigma)
     truth, centre = denoised_spectrum(values, noise, sigma)
     if certain:
         truths = np.repeat(truth[None], copies, axis=0)
     else:
-        spread = sigma * min(ALONE, IN_COMPANY / np.sqrt(d))
         truths = np.sort(_possible(rng, centre, spread, copies), axis=1)
-    bases = np.linalg.eigh(noise + truths[:, :, None] * np.eye(d)).eigenvectors
-    return Replicas(truths=truths, bases=bases)
+    noisy, bases = np.linalg.eigh(noise + truths[:, :, None] * np.eye(d))
+    return Replicas(truths=truths, bases=bases, noisy=noisy)
 
 
 def _possible(rng: np.random.Generator, centre: Floats, spread: float, copies: int) -> Floats:

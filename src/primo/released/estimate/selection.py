@@ -13,9 +13,10 @@ from primo.released.estimate.closed_forms import (
     default_ridge_lambda,
     ridge_filter,
 )
+from primo.released.estimate.large import LargeReplicas
 from primo.released.estimate.outcomes import OutcomeGroups, alike, group_outcomes
 from primo.released.estimate.problem import Estimate, NoisyMoments
-from primo.released.estimate.risk import FilterRisk, Replicas, simulate
+from primo.released.estimate.risk import Carried, FilterRisk, Replicas, simulate
 from primo.released.estimate.signal import Signal, SignalModel
 
 __all__ = ["ESTIMATORS", "FittedFilter", "estimate", "fit_filter"]
@@ -31,6 +32,7 @@ MOST_CHANCE = (
 )
 HALF_WAY = 0.5  # how far the filter goes toward ridge where both have the same simulated error
 MOST_DOUBT = 0.4  # largest relative uncertainty of a simulated error
+CARRIED_PASSES = 2  # until the filter of earlier rounds and that of all rounds agree
 DOUBT = 2.0  # nats of evidence against it at which auto gives up the two-sided filter
 
 
@@ -84,7 +86,7 @@ def estimate(
         )
     if estimator not in {"ridge", "filter"}:
         return fit_filter(moments, sides=estimator).estimate(moments)
-    values, vectors = np.linalg.eigh(moments.covariance)
+    values, vectors = moments.spectrum
     association = vectors.T @ moments.association
     if estimator == "ridge":
         if ridge_lambda is None:
@@ -111,7 +113,7 @@ class FittedFilter:
     vectors: Floats  # (d, d) its eigenvectors in columns
     association: Floats  # (d, l) along them and along the outcome directions
     groups: OutcomeGroups
-    replicas: Replicas
+    replicas: Replicas | LargeReplicas
     common: Signal  # of the outcomes as they are
     signal: Signal  # of the groups
     filters: Floats  # (d, groups)
@@ -144,11 +146,11 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
 
     Cost: some ten decompositions of d×d matrices, and the products that `estimate` names.
     """
-    values, vectors = np.linalg.eigh(moments.covariance)
+    values, vectors = moments.spectrum
     association = vectors.T @ moments.association
     replicas = simulate(values, moments.covariance_sigma)
     groups, name = alike(moments), "one-sided"
-    energy = groups.energy(association)
+    energy = replicas.collect(groups.energy(association))
     common = signal = Signal(strength=np.zeros((1, len(groups.counts))), score=0.0)
     filters, excess = np.zeros((len(values), len(groups.counts))), np.zeros(len(groups.counts))
     if replicas.top > 0 and energy.any():  # a trace of variation, and of association
@@ -162,7 +164,7 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         finer = None if sides == "one-sided" else group_outcomes(moments)
         if finer is not None:
             rotated = finer.rotate(association)
-            energy = finer.energy(rotated)
+            energy = replicas.collect(finer.energy(rotated))
             weighted = model.fit(energy, finer)
             equal = model.fit(energy, finer.with_equal_weights())
             if sides == "two-sided" or weighted.score > equal.score - DOUBT:
@@ -171,12 +173,19 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         risk = FilterRisk.build(replicas, model.shapes)
         residual = model.residual(signal.strength, groups)
         filters = risk.best_filter(signal.strength, groups.noise_variance, residual)
+        if moments.carried > 0 and moments.covariance_sigma > 0:
+            for _ in range(CARRIED_PASSES):
+                found = _typical(filters, signal, groups, moments.covariance_sigma)
+                carried = Carried(share=moments.carried, filter=found)
+                risk = FilterRisk.build(replicas, model.shapes, carried)
+                filters = risk.best_filter(signal.strength, groups.noise_variance, residual)
         if moments.covariance_sigma > 0:
             divisor = SMALLEST_DIVISOR if len(values) > 1 else SMALLEST_ALONE
             filters = np.minimum(filters, 1 / (divisor * moments.covariance_sigma))
-            ridge = ridge_filter(values, default_ridge_lambda(moments))
+            ridge = ridge_filter(replicas.average(values), default_ridge_lambda(moments))
             filters = _toward_ridge(filters, ridge, risk, signal, groups, residual)
         excess = risk.excess_in_rows(filters, signal.strength, groups.noise_variance, residual)
+        filters = replicas.spread(filters)
     return FittedFilter(
         name=name,
         values=values,
@@ -189,6 +198,13 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         filters=filters,
         excess=excess,
     )
+
+
+def _typical(filters: Floats, signal: Signal, groups: OutcomeGroups, sigma: float) -> Floats:
+    """Return one filter (d,) for those of all groups (d, groups): their mean, weighted by signal."""
+    weights = signal.strength.sum(axis=0) * groups.counts
+    limited = np.minimum(filters, 1 / (SMALLEST_DIVISOR * sigma))
+    return np.asarray(limited @ weights / max(float(weights.sum()), 1e-300))
 
 
 def _rows_for_chance(moments: NoisyMoments, values: Floats, variation: float) -> float:
@@ -224,7 +240,7 @@ def _toward_ridge(
     own_excess, ridge_excess = (
         risk.excess(g, signal.strength, groups.noise_variance, residual) for g in (filters, other)
     )
-    doubt = min(float(np.sqrt(2 / (len(ridge) * groups.counts.sum()))), MOST_DOUBT)
+    doubt = min(float(np.sqrt(2 / (risk.rank * groups.counts.sum()))), MOST_DOUBT)
     ratio = np.full_like(own_excess, np.inf)
     np.divide(ridge_excess, own_excess, out=ratio, where=own_excess > 0)
     share = HALF_WAY * np.clip(1 - (ratio - 1) / doubt, 0.0, 1.0)

@@ -1,12 +1,19 @@
-"""All rounds as one release of the outcomes' own moments (mathematics.md section 12).
+"""All rounds as one release of the outcomes' own moments (docs/mathematics.md, "Rounds").
 
-Round t released G_t = A(w − W_t) + e_t, with A = XᵀX and noise e_t of scale σ_t, and a noisy A. With Â
-the mean of the noisy covariances by precision, and weights ω_t ∝ 1/σ_t² that add up to 1,
+Round t released G_t = κ_t·A(w − W_t) + e_t, with A = XᵀX, noise e_t of scale σ_t and κ_t the mean slope of
+its clip (`lengths`), and a noisy A. With Â the mean of the noisy covariances by precision, and weights
+ω_t ∝ κ_t²/σ_t² that add up to 1,
 
-    Ĝ = Σ ω_t (G_t + Â W_t) = Â w + Σ ω_t e_t − E(w − W̄),   E = Â − A,   W̄ = Σ ω_t W_t:
+    Ĝ = Σ ω_t (G_t/κ_t + Â W_t) = Â w + Σ ω_t e_t/κ_t − E(w − W̄),   E = Â − A,   W̄ = Σ ω_t W_t:
 
 the noise of the association is that of one release with the budget of all rounds at their clips, and the
-noise of the covariance multiplies only what is left, w − W̄.
+noise of the covariance multiplies only what is left, w − W̄. W_1 = 0, so the share of the later rounds'
+weights says how much of w that can be.
+
+The outcome moments are those of the first round, which saw the outcomes themselves. Adding those of later
+rounds back up, RᵀR + WᵀG + GᵀW + WᵀÂW, would bring the noise of G into them: the directions of outcomes
+that look strong would then be those of the noise, and the two-sided filter would let it pass (R² 0.420
+instead of 0.426 with 101 outcomes).
 """
 
 from __future__ import annotations
@@ -17,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.planning.plan import Plan
+from primo.released.estimate.rounds.lengths import slopes
 from primo.released.rounds import Pooled, ReleasedRound, Scales
 
 __all__ = ["pool"]
@@ -25,26 +33,33 @@ Matrix = NDArray[np.float64]
 
 
 def pool(plan: Plan, rounds: Sequence[ReleasedRound]) -> Pooled:
-    """Return the moments of all rounds together; a deterministic function of released numbers."""
-    shares, sigma1 = _weights([r.covariance_sigma for r in rounds])
+    """Return the moments of all rounds together; a deterministic function of released numbers.
+
+    Cost: O(width²·l) for the product ÂW̄, and sums over the rounds.
+    """
+    first = rounds[0]
+    shares, sigma1 = _weights(np.array([r.covariance_sigma for r in rounds]))
     covariance = _mean(shares, [r.covariance for r in rounds])
-    shares, sigma2 = _weights([r.association_sigma for r in rounds])
+    kappa, _ = slopes(plan.n, rounds)
+    shares, sigma2 = _weights(np.array([r.association_sigma for r in rounds]) / kappa)
     offset = _mean(shares, [r.coefficients for r in rounds])
-    association = _mean(shares, [r.association for r in rounds]) + covariance @ offset
-    shares, sigma3 = _weights([r.outcome_sigma for r in rounds])
-    moments = _mean(shares, [_outcome_moments(r, covariance) for r in rounds])
+    association = _mean(shares / kappa, [r.association for r in rounds]) + covariance @ offset
     return Pooled(
         covariance=covariance,
         association=association,
-        outcome_moments=moments,
-        scales=Scales(covariance=sigma1, association=sigma2, outcome=sigma3),
+        outcome_moments=first.outcome_moments,
+        scales=Scales(
+            covariance=sigma1,
+            association=sigma2,
+            outcome=first.outcome_sigma,
+            carried=float(shares[1:].sum()),
+        ),
         offset=offset,
     )
 
 
-def _weights(sigmas: list[float]) -> tuple[Matrix, float]:
+def _weights(scales: Matrix) -> tuple[Matrix, float]:
     """Weights by precision, and the noise scale of the weighted mean; the last one if it is exact."""
-    scales = np.array(sigmas)
     if not scales.all():
         return np.eye(len(scales))[-1], 0.0
     precisions = (scales / scales.min()) ** -2.0
@@ -53,13 +68,3 @@ def _weights(sigmas: list[float]) -> tuple[Matrix, float]:
 
 def _mean(shares: Matrix, values: list[Matrix]) -> Matrix:
     return np.asarray(sum(share * value for share, value in zip(shares, values, strict=True)))
-
-
-def _outcome_moments(released: ReleasedRound, covariance: Matrix) -> Matrix:
-    """YᵀY of Y = R + XW, or its diagonal, from what a round released."""
-    w, both = released.coefficients, released.association
-    if released.outcome_moments.ndim == 1:
-        cross = 2 * both + covariance @ w
-        return np.asarray(released.outcome_moments + np.einsum("ij,ij->j", w, cross))
-    cross = w.T @ both
-    return np.asarray(released.outcome_moments + cross + cross.T + w.T @ covariance @ w)

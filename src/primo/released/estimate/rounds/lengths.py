@@ -1,0 +1,103 @@
+"""How long residuals are, and how much of a small change a clip lets through.
+
+Model: ‖r‖² is s²·χ²_m/m, with s the root mean square length and m the number of directions that
+residuals effectively have, (tr C)²/‖C‖² for outcome moments C. A clip at c multiplies what is left in the
+residuals by its mean slope
+
+    κ = P(‖r‖ < c) + (1 − 1/m)·E[c/‖r‖; ‖r‖ > c],
+
+because a residual inside passes whole, and one outside keeps only its direction. Dividing by κ is what
+makes rounds of different clips comparable. An error in κ multiplies what is left and nothing else, so it
+vanishes as rounds go on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from primo.released.rounds import ReleasedRound
+
+__all__ = ["Z", "directions", "length_of", "mean_slope", "slopes"]
+
+Matrix = NDArray[np.float64]
+
+#: Clips are this many root mean square lengths. From 0.4 to 1 accuracy is the same (docs/rounds.md).
+Z = 0.7
+#: Above this mean of min(‖r‖², c²)/c² nearly all residuals are clipped, and it says little of s.
+SATURATED = 0.95
+FARTHEST = 2.0  # times the expected length: no further is an observed one believed
+
+
+def mean_slope(length: float, clip: float, m: float) -> float:
+    """Return κ of residuals of root mean square length s, in (0, 1]."""
+    u = m * (clip / length) ** 2 / 2
+    inside = float(special.gammainc(m / 2, u))
+    if m <= 1:
+        return max(inside, 1e-6)
+    half = (m - 1) / 2
+    inverse = math.exp(special.gammaln(half) - special.gammaln(m / 2)) * math.sqrt(m / 2) / length
+    outside = clip * inverse * float(special.gammaincc(half, u))
+    return min(max(inside + (1 - 1 / m) * outside, 1e-6), 1.0)
+
+
+def length_of(squares: float, clip: float, m: float) -> float:
+    """Return the s at which E min(‖r‖², c²) is `squares`, below c²; by bisection."""
+    low, high = math.log(1e-3), math.log(1e3)  # of s/c
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _clipped_squares(math.exp(middle), m) < squares / clip**2:
+            low = middle
+        else:
+            high = middle
+    return clip * math.exp((low + high) / 2)
+
+
+def _clipped_squares(s: float, m: float) -> float:
+    """E min(‖r‖², 1) for residuals of root mean square length s."""
+    u = m / s**2 / 2
+    inside = float(special.gammainc(m / 2 + 1, u))
+    return s**2 * inside + float(special.gammaincc(m / 2, u))
+
+
+def directions(first: ReleasedRound) -> float:
+    """Return m from the outcome moments of the first round, noise taken off; 1 to l."""
+    moments = first.outcome_moments
+    l = len(moments)
+    if moments.ndim == 1:
+        return float(l)
+    squares = float(np.einsum("ij,ij->", moments, moments))
+    squares -= first.outcome_sigma**2 * l * (l + 1) / 2
+    total = max(float(np.trace(moments)), first.outcome_sigma * math.sqrt(l))
+    return float(np.clip(total**2 / max(squares, total**2 / l, 1e-300), 1.0, l))
+
+
+def slopes(n: int, rounds: Sequence[ReleasedRound]) -> tuple[Matrix, float]:
+    """Return κ of every round, (rounds,), and the root mean square length of the outcomes.
+
+    A later round's clip was made `Z` lengths long. Where enough residuals were not clipped, the round
+    itself says how long they are; it is believed up to a factor of `FARTHEST`.
+    """
+    m = directions(rounds[0])
+    found = []
+    outcomes = 0.0
+    for number, released in enumerate(rounds):
+        moments, clip = released.outcome_moments, released.clip
+        total = float(np.trace(moments) if moments.ndim == 2 else moments.sum())
+        noise = released.outcome_sigma * math.sqrt(len(moments))
+        squares = max(total, noise) / n
+        if number == 0:
+            seen = min(squares, SATURATED * clip**2)
+            outcomes = max(length_of(seen, clip, m), math.sqrt(squares))
+            found.append(mean_slope(outcomes, clip, m))
+            continue
+        length = clip / Z
+        if squares < SATURATED * clip**2:
+            seen_length = length_of(squares, clip, m)
+            length = float(np.clip(seen_length, length / FARTHEST, length * FARTHEST))
+        found.append(mean_slope(length, clip, m))
+    return np.array(found), outcomes
