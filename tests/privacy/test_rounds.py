@@ -132,3 +132,10 @@ def test_a_plan_that_spends_more_than_it_states_is_refused():
         check_plan(replace(plan, rounds=None))
     with pytest.raises(PrivacyError):
         check_plan(replace(plan, margin=plan.margin / 5))
+
+
+def test_plans_can_be_compared():
+    """Clips hold arrays, which have no truth of their own."""
+    assert plan_of() == plan_of()
+    assert plan_of() != plan_of(outcome_bounds=Bounds(norm=3.0))
+    assert plan_of() != plan_of(rounds=4)
