@@ -6,8 +6,8 @@ BIN    := $(VENV)/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-arithmetic test-statistical lint format bench streaming scaling accuracy coverage \
-	audit membership recovery stress mutants figures figures-quick tuning diffprivlib test-experiments clean
+.PHONY: help install demo test test-arithmetic test-statistical test-wheel tutorials docs docs-serve lint format bench streaming scaling accuracy coverage \
+	audit membership recovery stress mutants figures figures-quick tuning diffprivlib genomics-tools test-experiments clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -24,6 +24,11 @@ $(VENV)/.experiments: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[experiments]'
 	@touch $@
 
+# Zensical and Jupyter, for the documentation site only.
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
 # diffprivlib needs an older scikit-learn than primo, so it lives apart.
 .venv-diffprivlib/.installed: baselines/diffprivlib_requirements.txt
 	$(PYTHON) -m venv .venv-diffprivlib
@@ -32,11 +37,24 @@ $(VENV)/.experiments: $(VENV)/.installed
 
 diffprivlib: .venv-diffprivlib/.installed ## the environment of one baseline of the figures
 
+# Programs that tests hand our files to; they need older libraries than primo.
+.venv-gwas-ssf/.installed: tests/external/gwas_ssf_requirements.txt
+	$(PYTHON) -m venv .venv-gwas-ssf
+	.venv-gwas-ssf/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+.venv-pgscatalog/.installed: tests/external/pgscatalog_requirements.txt
+	$(PYTHON) -m venv .venv-pgscatalog
+	.venv-pgscatalog/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+genomics-tools: .venv-gwas-ssf/.installed .venv-pgscatalog/.installed ## gwas-ssf and pgscatalog-utils, for tests
+
 demo: install ## fit 1001 private regressions on a simulated cohort and compare
 	$(BIN)/python -m experiments.demo
 
 test: install ## the quick tests (a few minutes on two cores)
-	$(PYTEST) -n 2 --dist worksteal -m "not statistical"
+	$(PYTEST) -n 2 --dist worksteal -m "not statistical and not wheel"
 
 # Results of linear algebra differ between machines in their last digits, and numba is optional: what touches
 # arithmetic is run again with the kernels of processors without AVX-512, and without compiled loops.
@@ -52,6 +70,21 @@ test-arithmetic: install ## the tests of arithmetic with AVX2 kernels and withou
 
 test-statistical: install ## distribution tests of the sampler (minutes)
 	$(PYTEST) -n 2 -m statistical
+
+tutorials: $(VENV)/.docs ## execute the tutorials, with their output in build/tutorials (a minute or two)
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.site.tutorials
+
+docs: tutorials ## the documentation site, in build/site; fails on a broken link or anchor
+	$(BIN)/python -m experiments.site.assemble
+	$(BIN)/zensical build --strict --clean
+	$(BIN)/python -m experiments.site.check
+	@echo "The site is in build/site; make docs-serve shows it."
+
+docs-serve: docs ## show the site at http://127.0.0.1:8000 (stop it with Ctrl-C)
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
+
+test-wheel: install ## build the wheel; try it in empty environments with each extra alone (two minutes)
+	$(PYTEST) -m wheel tests/packaging
 
 lint: install ## ruff, mypy --strict, and the walls between packages (.importlinter)
 	$(BIN)/ruff check .
@@ -110,4 +143,4 @@ mutants: install ## break the guarantee on purpose and see the tests notice (min
 	$(BIN)/python -m benchmarks.mutants
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .venv-diffprivlib build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-diffprivlib .venv-gwas-ssf .venv-pgscatalog build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -30,6 +30,7 @@ from primo.audit import (
     audit_release,
     enough_canaries,
 )
+from primo.audit.round_attack import ROUND_ROWS
 from primo.audit.table import HEADER, ONE_RUN_HEADER, line, one_run_line
 from primo.wall import mechanism
 from primo.wall.noise import add_noise as honest_noise
@@ -94,6 +95,7 @@ def sound(*, quick: bool) -> list[Case]:
         Setting(epsilon=5.0, split=2.0, extended=True),
         Setting(epsilon=5.0, **PAPER),
         Setting(epsilon=5.0, norms_found=True, n=2000),
+        Setting(epsilon=5.0, rounds=3, n=ROUND_ROWS),
     ]
     if not quick:
         others += [
@@ -106,6 +108,11 @@ def sound(*, quick: bool) -> list[Case]:
             Setting(epsilon=5.0, intercept=False),
             Setting(epsilon=5.0, reference=True),
             *(Setting(epsilon=epsilon, norms_found=True, n=4000) for epsilon in (0.5, 1.0, 10.0)),
+            *(
+                Setting(epsilon=epsilon, rounds=3, n=ROUND_ROWS)
+                for epsilon in (0.5, 1.0, 2.0, 10.0)
+            ),
+            Setting(epsilon=5.0, protection="outcomes", rounds=3, n=ROUND_ROWS),
         ]
     cases = [Case(setting=setting, trials=trials) for setting in [*both, *others]]
     sampled = 3000 if quick else 20_000

@@ -1,20 +1,22 @@
-"""Norms found privately against norms that are stated, and against the best fixed ones with hindsight.
+"""Bounds found privately against stated ones, and against the best fixed norms with hindsight.
 
-Every cell fits rows of shared or simulated data in five ways:
+Every cell fits rows of shared or simulated data in three ways:
 
 - stated: with the stated bounds;
-- lengths: with norms found from noisy histograms of row lengths;
-- centred: the same about a centre that a noisy mean tells;
-- columns: the same about centres and scales that noisy histograms of each column's values tell;
-- hindsight: with each pair of fixed norms about the stated centre. The pair with the best mean over all
-  draws is kept, which nobody can know beforehand.
+- auto: with norm="auto", by the real program: norms, centres and scales as its plan decides;
+- hindsight: with fixed norms about the stated centre, at the whole budget. Sixteen pairs are tried on
+  the first draws, the three best of them on all, and the one with the best mean is kept, which nobody
+  can know beforehand.
 
-Held-out R², means over draws. Bounds that are wrong by a factor are stated in units that much larger;
-norms scale with them. Stages and release are emulated with float Gaussian noise of the exact scales.
+Held-out R², means over outcomes and draws. Bounds that are wrong by a factor of 30 or 1000 are ranges or
+scales that much wider; wrong by 0.001 they are scales that much smaller (a range would cut all rows).
+Where nothing is stated of the columns, rows are in other units instead. Where rows are too few to find
+a norm and there is no range, primo refuses norm="auto", and the stated bounds stand in the table.
+Releases with fixed norms are emulated with float Gaussian noise of the exact scales.
 
-    python -m benchmarks.norms [--quick] [--draws 10] [--only soy] [--set tuned|judged]
+    python -m benchmarks.norms [--quick] [--draws 10] [--only soy] [--set tuned|judged] [--write]
 
-Cells marked "tuned" were looked at while the rule was chosen; "judged" ones were not.
+Cells marked "tuned" were looked at while the rule that chooses norms was made; "judged" ones were not.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ import time
 import warnings
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -36,32 +38,31 @@ from rich.table import Table
 
 import primo
 from benchmarks.norms_cells import CELLS, Draw
-from benchmarks.norms_stages import signed_grid
-from benchmarks.norms_stages.centres import centring_pays, found_centre, norm_for_means
-from benchmarks.norms_stages.columns import columns_speak, find_columns
+from benchmarks.results import write_section
 from benchmarks.stress.problem import Problem
 from benchmarks.stress.real import use_folder
 from experiments.figures.features import MissingData
-from primo.errors import WeakGuaranteeWarning
+from primo.errors import BoundsError, WeakGuaranteeWarning
 from primo.planning.make import make_plan
 from primo.planning.plan import Plan
 from primo.planning.settings import Settings
-from primo.privacy import lengths
-from primo.privacy.bounds import Clip
-from primo.privacy.grid import joint_grid
-from primo.privacy.norm_search import speaks
+from primo.privacy.bounds import AUTO, Bounds
+from primo.privacy.clip import Clip
 from primo.released.estimate.spectrum import symmetric_noise
-from primo.released.norms import LengthHistogram, choose_norms
 from primo.released.release import Release
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.wall.noise import RandomBits
+from primo.workflow.fit import Engine, prepare, release_rows
 
 __all__ = ["main"]
 
 Matrix = NDArray[np.float64]
 
 EPSILONS = (0.5, 1.0, 5.0)
-MULTIPLES = (0.5, 0.7, 0.9, 1.15, 1.5, 2.0)  # of typical lengths, for hindsight
+MULTIPLES = (0.65, 0.9, 1.25, 1.75)  # of typical lengths, for hindsight
+SCREENED, KEPT = 3, 3  # draws on which all pairs are tried, and pairs that are kept for the others
 FACTORS = (1.0, 30.0, 1000.0, 0.001)
-LENGTHS, CENTRED, COLUMNS = 0.05, (0.02, 0.04, 0.03), (0.05, 0.03)  # shares of mu²
+ENOUGH, NEAR, SAFE, WRONG = 5000, 0.01, 0.005, 0.02
 SEED = 17
 
 
@@ -72,24 +73,6 @@ class Rows:
     plan: Plan
     features: Matrix
     outcomes: Matrix
-
-    def moved(self, x: tuple[Matrix, Matrix], y: tuple[Matrix, Matrix]) -> Rows:
-        """Return the rows about other centres and in other scales, given in scaled units."""
-        return Rows(
-            plan=replace(
-                self.plan,
-                features=_moved(self.plan.features, *x),
-                outcomes=_moved(self.plan.outcomes, *y),
-            ),
-            features=(self.features - x[0]) / x[1],
-            outcomes=(self.outcomes - y[0]) / y[1],
-        )
-
-    def with_share(self, share: float) -> Rows:
-        """Return the rows with a release at this share of mu²."""
-        mu = self.plan.mu * math.sqrt(share)
-        grid = joint_grid(mu=mu, split=self.plan.split, n=self.plan.n)
-        return replace(self, plan=replace(self.plan, mu=mu, grid=grid))
 
     def with_norms(self, x: float, y: float) -> Rows:
         """Return the rows with these norms."""
@@ -102,12 +85,6 @@ class Rows:
         return replace(self, plan=plan)
 
 
-def _moved(clip: Clip, centre: Matrix, scale: Matrix) -> Clip:
-    return replace(
-        clip, centre=clip.centre + clip.scale * centre, scale=clip.scale * scale, box=False
-    )
-
-
 def _scaled(clip: Clip, values: Matrix) -> Matrix:
     z = (values - clip.centre) / clip.scale
     return np.clip(z, -1.0, 1.0) if clip.box else z
@@ -118,28 +95,26 @@ def _shortened(z: Matrix, norm: float) -> Matrix:
     return np.asarray(z * np.minimum(1.0, norm / length))
 
 
-def rows_of(problem: Problem, epsilon: float, factor: float) -> Rows:
-    """Plan a release with bounds that are `factor` times too wide (ranges lose their ends)."""
+def rows_of(problem: Problem, epsilon: float) -> Rows:
+    """Plan a release with the stated bounds."""
     n, d, l = problem.shape
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", WeakGuaranteeWarning)
-        settings = Settings(
-            epsilon=epsilon,
-            delta=1 / n**2,
-            feature_bounds=problem.feature_bounds,
-            outcome_bounds=problem.outcome_bounds,
-        )
-        plan = make_plan(settings, n=n, d=d, l=l)
-    rows = Rows(
+    plan = make_plan(
+        _settings(problem, epsilon, problem.feature_bounds, problem.outcome_bounds), n=n, d=d, l=l
+    )
+    return Rows(
         plan=plan,
         features=_scaled(plan.features, problem.features),
         outcomes=_scaled(plan.outcomes, problem.outcomes),
     )
-    if factor == 1:
-        return rows
-    x = np.zeros(d), np.full(d, factor)
-    y = np.zeros(l), np.full(l, factor)
-    return rows.moved(x, y)
+
+
+def _settings(problem: Problem, epsilon: float, features: Bounds, outcomes: Bounds) -> Settings:
+    return Settings(
+        epsilon=epsilon,
+        delta=1 / problem.shape[0] ** 2,
+        feature_bounds=features,
+        outcome_bounds=outcomes,
+    )
 
 
 def release(rows: Rows, rng: np.random.Generator) -> Release:
@@ -165,154 +140,159 @@ def release(rows: Rows, rng: np.random.Generator) -> Release:
     )
 
 
-def stated(rows: Rows, rng: np.random.Generator) -> Rows:
-    """Leave the bounds as they are."""
-    return rows
+def automatic(
+    problem: Problem, epsilon: float, factor: float, seed: int
+) -> tuple[float, Plan] | None:
+    """Release with norm="auto" and bounds that are wrong by a factor; return R² and the plan.
 
-
-def by_lengths(rows: Rows, rng: np.random.Generator) -> Rows:
-    """Find both norms from histograms of lengths. The one place to call `norm="auto"` instead."""
-    return _norms_found(rows, LENGTHS, rows.with_share(1 - LENGTHS), rng, centred=False)
-
-
-def by_centre(rows: Rows, rng: np.random.Generator) -> Rows:
-    """Find lengths, then a mean of shortened rows, then norms from lengths about it."""
-    first, mean, second = CENTRED
-    plan = rows.plan
-    sigma = 2 / math.sqrt(first) / plan.mu
-    noise = 2 * math.sqrt(2) / math.sqrt(mean) / plan.mu
-    if not centring_pays(n=plan.n, columns=max(plan.d, plan.l), sigma=noise):
-        return by_lengths(rows, rng)
-    found, norms = [], []
-    for z, clip in ((rows.features, plan.features), (rows.outcomes, plan.outcomes)):
-        counts = _counts(z, sigma, rng).counts
-        norm = norm_for_means(counts, sigma=sigma, n=plan.n, stated=clip.norm)
-        each = noise * norm / plan.n
-        means = _shortened(z, norm).mean(axis=0) + each * rng.standard_normal(z.shape[1])
-        found.append((found_centre(means, sigma=each), np.ones(z.shape[1])))
-        norms.append(norm)
-    # Where lengths about the found centre say nothing, the norms of the first stage are kept.
-    moved = rows.moved(*found).with_norms(*norms)
-    return _norms_found(moved, second, moved.with_share(1 - sum(CENTRED)), rng, centred=True)
-
-
-def by_columns(rows: Rows, rng: np.random.Generator) -> Rows:
-    """Find centre and scale of every column from histograms of values, then norms from lengths."""
-    first, second = COLUMNS
-    plan = rows.plan
-    sigma = math.sqrt(2 * (plan.d + plan.l) / first) / plan.mu
-    if not columns_speak(plan.n, sigma):
-        return by_centre(rows, rng)
-    found = []
-    for z in (rows.features, rows.outcomes):
-        bins = signed_grid.bin_of(z)
-        exact = np.array([np.bincount(b, minlength=signed_grid.BINS) for b in bins.T])
-        counts = exact + sigma * rng.standard_normal(exact.shape)
-        columns = find_columns(counts, sigma=sigma, n=plan.n)
-        found.append((columns.centre, columns.scale))
-    moved = rows.moved(*found)
-    return _norms_found(moved, second, moved.with_share(1 - sum(COLUMNS)), rng, centred=True)
-
-
-METHODS = {"stated": stated, "lengths": by_lengths, "centred": by_centre, "columns": by_columns}
-FOUND = tuple(METHODS)[1:]
-
-
-def _counts(z: Matrix, sigma: float, rng: np.random.Generator) -> LengthHistogram:
-    exact = np.bincount(lengths.bin_of_squared((z**2).sum(axis=1)), minlength=lengths.BINS)
-    return LengthHistogram(counts=exact + sigma * rng.standard_normal(lengths.BINS), sigma=sigma)
-
-
-def _norms_found(
-    rows: Rows, share: float, main: Rows, rng: np.random.Generator, *, centred: bool
-) -> Rows:
-    sigma = 2 / math.sqrt(share) / rows.plan.mu
-    if not speaks(rows.plan.n, sigma):
-        return rows if not centred else main
-    plan = main.plan
-    bx, by = plan.features.norm, plan.outcomes.norm
-    chosen = choose_norms(
-        features=_counts(rows.features, sigma, rng),
-        outcomes=_counts(rows.outcomes, sigma, rng),
-        feature_norm=bx,
-        outcome_norm=by,
-        n=plan.n,
-        d=plan.d,
-        l=plan.l,
-        covariance_scale=plan.covariance_sigma / bx**2,
-        association_scale=plan.association_sigma / (bx * by),
-        outcome_scale=plan.outcome_sigma / by**2,
-        intercept=plan.intercept,
-        centred=centred,
+    None where primo refuses: too few rows, and no range.
+    """
+    (bx, ux), (by, uy) = (
+        _wrong(bounds, width, factor)
+        for bounds, width in (
+            (problem.feature_bounds, problem.shape[1]),
+            (problem.outcome_bounds, problem.shape[2]),
+        )
     )
-    return main.with_norms(chosen.features.norm, chosen.outcomes.norm)
+    source = ArraySource(
+        features=problem.features / ux,
+        outcomes=problem.outcomes / uy,
+        feature_names=tuple(f"x{i}" for i in range(problem.shape[1])),
+        outcome_names=tuple(f"y{j}" for j in range(problem.shape[2])),
+    )
+    try:
+        ready = prepare(source, _settings(problem, epsilon, bx, by))
+    except BoundsError:
+        return None
+    made = release_rows(source, ready, bits=RandomBits.seeded(seed), engine=Engine(threads=1))
+    fitted = primo.coefficients(made)
+    return _r2(uy * fitted.predict(problem.held_features / ux), problem), made.plan
+
+
+def _wrong(bounds: Bounds, width: int, factor: float) -> tuple[Bounds, float]:
+    """Return bounds that are wrong by a factor, without their norm, and the unit of the rows."""
+    clip = bounds.clip(width, "columns")
+    if clip.box and factor >= 1:
+        lower, upper = clip.centre - factor * clip.scale, clip.centre + factor * clip.scale
+        return Bounds(lower=lower, upper=upper, norm=AUTO), 1.0
+    if clip.is_plain and not clip.box:
+        return Bounds(norm=AUTO), factor
+    return Bounds(centre=clip.centre, scale=factor * clip.scale, norm=AUTO), 1.0
 
 
 def score(rows: Rows, problem: Problem, rng: np.random.Generator) -> float:
     """Return the held-out R² of the default estimator, mean over outcomes."""
-    fitted = primo.coefficients(release(rows, rng))
+    return _r2(primo.coefficients(release(rows, rng)).predict(problem.held_features), problem)
+
+
+def _r2(predicted: Matrix, problem: Problem) -> float:
     y = problem.held_outcomes
-    error = np.mean((y - fitted.predict(problem.held_features)) ** 2, axis=0)
-    return float(np.mean(1 - error / np.var(y, axis=0)))
+    return float(np.mean(1 - np.mean((y - predicted) ** 2, axis=0) / np.var(y, axis=0)))
 
 
-def measure(name: str, draw_problem: Draw, draws: int, quick: bool) -> Iterator[tuple[str, ...]]:
-    """Yield one line of the table for each epsilon."""
-    found: dict[tuple[float, str], list[float]] = defaultdict(list)
-    fixed: dict[float, list[Matrix]] = defaultdict(list)
-    factors = FACTORS[:1] if quick else FACTORS
-    shape = (0, 0, 0)
-    for draw in range(draws):
-        rng = np.random.default_rng((SEED, zlib.crc32(name.encode()), draw))
-        problem = draw_problem(rng)
-        shape = problem.shape
-        for epsilon in EPSILONS:
-            seed = int(rng.integers(2**31))
-            for factor in factors:
-                rows = rows_of(problem, epsilon, factor)
-                for method, find in METHODS.items():
-                    if factor != 1 and method == "stated":
-                        continue  # noise grows with the factor, and nothing is left
-                    noise = np.random.default_rng(seed)
-                    key = method if factor == 1 else f"{method} ×{factor:g}"
-                    found[epsilon, key].append(score(find(rows, noise), problem, noise))
-            if not quick:
-                fixed[epsilon].append(_hindsight(problem, epsilon, seed))
-    for epsilon in EPSILONS:
-        best = float(np.mean(fixed[epsilon], axis=0).max()) if fixed[epsilon] else math.nan
-        means = {key: float(np.mean(v)) for (e, key), v in found.items() if e == epsilon}
-        yield (
-            f"{name}, {shape[0]}×{shape[1]}×{shape[2]}",
-            f"{epsilon:g}",
-            f"{best:.3f}",
-            *(f"{means[method]:.3f}" for method in METHODS),
-            *(
-                " / ".join(f"{means[f'{method} ×{f:g}']:.3f}" for f in factors[1:])
-                for method in FOUND
-                if not quick
-            ),
-        )
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One line of the table: means over draws."""
 
+    name: str
+    kind: str
+    shape: tuple[int, int, int]
+    epsilon: float
+    stages: str
+    hindsight: float
+    stated: float
+    auto: tuple[float, ...]  # by factor
 
-def _hindsight(problem: Problem, epsilon: float, seed: int) -> Matrix:
-    """Score every pair of fixed norms at the whole budget."""
-    rows = rows_of(problem, epsilon, 1.0)
-    typical = []
-    for z in (rows.features, rows.outcomes):
-        squares = (z**2).sum(axis=1)
-        typical.append(math.sqrt(float(np.minimum(squares, 25 * np.median(squares)).mean())))
-    scores = [
-        [
-            score(
-                rows.with_norms(a * typical[0], b * typical[1]),
-                problem,
-                np.random.default_rng(seed),
-            )
-            for b in MULTIPLES
+    @property
+    def cells(self) -> list[str]:
+        """The line in words."""
+        n, d, l = self.shape
+        numbers = [self.hindsight, self.stated, *self.auto]
+        return [
+            f"{self.name} ({self.kind})",
+            f"{n}×{d}×{l}",
+            f"{self.epsilon:g}",
+            self.stages,
+            *(f"{number:.3f}" for number in numbers),
         ]
-        for a in MULTIPLES
+
+
+def measure(name: str, kind: str, draw_problem: Draw, draws: int, quick: bool) -> list[Line]:
+    """Measure a cell at every epsilon."""
+    factors = FACTORS[:1] if quick else FACTORS
+    lines = []
+    for epsilon in EPSILONS:
+        scored: dict[tuple[float, float], list[float]] = defaultdict(list)
+        auto: list[list[float]] = []
+        known: list[float] = []
+        stages, shape = "", (0, 0, 0)
+        pairs = list(product(MULTIPLES, MULTIPLES))
+        for draw in range(draws):
+            rng = np.random.default_rng((SEED, zlib.crc32(name.encode()), draw))
+            problem = draw_problem(rng)
+            shape, seed = problem.shape, int(rng.integers(2**31))
+            found = [automatic(problem, epsilon, factor, seed + 1) for factor in factors]
+            rows = rows_of(problem, epsilon)
+            known.append(score(rows, problem, np.random.default_rng(seed)))
+            auto.append([known[-1] if each is None else each[0] for each in found])
+            stages = "declined" if found[0] is None else _stages(found[0][1])
+            if quick:
+                continue
+            if draw == SCREENED:
+                pairs = sorted(pairs, key=lambda pair: -float(np.mean(scored[pair])))[:KEPT]
+            x, y = (_typical(z) for z in (rows.features, rows.outcomes))
+            for a, b in pairs:
+                fixed = rows.with_norms(a * x, b * y)
+                scored[a, b].append(score(fixed, problem, np.random.default_rng(seed)))
+        lines.append(
+            Line(
+                name=name,
+                kind=kind,
+                shape=shape,
+                epsilon=epsilon,
+                stages=stages,
+                hindsight=max((float(np.mean(scored[pair])) for pair in pairs), default=math.nan)
+                if not quick
+                else math.nan,
+                stated=float(np.mean(known)),
+                auto=tuple(float(mean) for mean in np.mean(auto, axis=0)),
+            )
+        )
+    return lines
+
+
+def _stages(plan: Plan) -> str:
+    """Say what the plan looked for."""
+    if not plan.counted:
+        return "declined"
+    words = ["norms"]
+    if plan.centre_search is not None:
+        words.append("centres")
+    if plan.column_search is not None:
+        words.append("scales")
+    return ", ".join(words)
+
+
+def _typical(z: Matrix) -> float:
+    """Root mean squared length, of rows no longer than five times the median."""
+    squares = (z**2).sum(axis=1)
+    return math.sqrt(float(np.minimum(squares, 25 * np.median(squares)).mean()))
+
+
+def verdicts(lines: list[Line]) -> list[str]:
+    """Say in numbers what the lines show."""
+    rich = [line for line in lines if line.shape[0] * line.epsilon >= ENOUGH]
+    near = [line for line in rich if line.auto[0] >= line.hindsight - NEAR]
+    safe = [line for line in lines if line.auto[0] >= line.stated - SAFE]
+    wrong = [line for line in rich if min(line.auto) >= line.auto[0] - WRONG]
+    return [
+        f"With n·ε at least {ENOUGH}, auto is within {NEAR:g} of hindsight, or above it, in {len(near)} "
+        f"of {len(rich)} lines.",
+        f"Auto is not below the stated bounds by more than {SAFE:g} in {len(safe)} of {len(lines)} "
+        "lines.",
+        f"With n·ε at least {ENOUGH}, bounds wrong by 30, 1000 or 0.001 cost at most {WRONG:g} in "
+        f"{len(wrong)} of {len(rich)} lines.",
     ]
-    return np.array(scores)
 
 
 def main() -> None:
@@ -325,30 +305,44 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cells whose name contains this")
     parser.add_argument("--set", choices=("tuned", "judged"), default=None)
     parser.add_argument("--data", type=Path, default=None, help="folder of the shared data")
+    parser.add_argument("--write", action="store_true", help="rewrite its part of docs/accuracy.md")
     options = parser.parse_args()
     if options.data is not None:
         use_folder(options.data)
-    heads = ["cell, n×d×l", "ε", "hindsight", *METHODS]
+    heads = ["data", "n×d×l", "ε", "found", "hindsight", "stated", "auto"]
     if not options.quick:
-        heads += [f"{method} ×30 / 1000 / 0.001" for method in FOUND]
+        heads += [f"bounds ×{factor:g}" for factor in FACTORS[1:]]
     console = Console(width=200)
     table = Table(*heads)
+    lines: list[Line] = []
+    draws = 3 if options.quick else options.draws
+    warnings.simplefilter("ignore", WeakGuaranteeWarning)
     for name, (kind, draw_problem) in CELLS.items():
         if options.only not in name or options.set not in (None, kind):
             continue
         start = time.monotonic()
         try:
-            lines = list(
-                measure(name, draw_problem, 3 if options.quick else options.draws, options.quick)
-            )
+            found = measure(name, kind, draw_problem, draws, options.quick)
         except MissingData as error:
             console.print(f"{name}: {error}")
             continue
-        for line in lines:
-            table.add_row(f"{kind}: {line[0]}", *line[1:])
-            print(kind, " | ".join(line), flush=True)
+        for line in found:
+            table.add_row(*line.cells)
+            print(" | ".join(line.cells), flush=True)
+        lines += found
         print(f"  {time.monotonic() - start:.0f} s", flush=True)
     console.print(table)
+    said = [] if options.quick else verdicts(lines)
+    for words in said:
+        console.print(words)
+    if options.write and not options.only and not options.quick and options.set is None:
+        write_section(
+            "bounds",
+            "python -m benchmarks.norms",
+            f"Means of {draws} draws. " + " ".join(said),
+            heads,
+            [line.cells for line in lines],
+        )
 
 
 if __name__ == "__main__":

@@ -95,7 +95,10 @@ def test_sources_know_nothing_of_privacy():
 
 
 def test_what_is_visible_is_what_is_promised():
-    assert {*primo._HOMES, "__version__"} == set(primo.__all__) == set(dir(primo))
+    promised = {*primo._HOMES, *primo._MODULES, "__version__"}
+    assert promised == set(primo.__all__) == set(dir(primo))
+    for name in primo._MODULES:
+        assert getattr(primo, name) is sys.modules[f"primo.{name}"]
     for name, home in primo._HOMES.items():
         value = getattr(primo, name)
         assert getattr(value, "__module__", home).startswith("primo"), name

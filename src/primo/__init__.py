@@ -12,6 +12,7 @@ if os.name != "posix":
     )
 
 if TYPE_CHECKING:
+    from primo import plots
     from primo.errors import (
         BoundsError,
         BudgetError,
@@ -40,8 +41,10 @@ if TYPE_CHECKING:
     from primo.released.bundle import Bundle, read_bundle, write_bundle
     from primo.released.coefficients import Coefficients, coefficients
     from primo.released.estimation import Estimation
+    from primo.released.marginal import summary_statistics
     from primo.released.release import Release
     from primo.released.release_file import load_release, save_release
+    from primo.rows.coerce import indicators
     from primo.rows.sources.genotypes.cohort import open_cohort
     from primo.rows.sources.tabular.tables import table_source
     from primo.workflow.extend import extend
@@ -78,13 +81,16 @@ __all__ = [
     "create_ledger",
     "epsilon_for",
     "extend",
+    "indicators",
     "load_release",
     "open_cohort",
     "open_ledger",
     "outcomes_for",
+    "plots",
     "read_bundle",
     "rows_for",
     "save_release",
+    "summary_statistics",
     "table_source",
     "with_public_features",
     "write_bundle",
@@ -119,6 +125,7 @@ _HOMES = {
     "create_ledger": "primo.ledger",
     "epsilon_for": "primo.forecast",
     "extend": "primo.workflow.extend",
+    "indicators": "primo.rows.coerce",
     "load_release": "primo.released.release_file",
     "open_cohort": "primo.rows.sources.genotypes.cohort",
     "open_ledger": "primo.ledger",
@@ -126,14 +133,20 @@ _HOMES = {
     "read_bundle": "primo.released.bundle",
     "rows_for": "primo.forecast",
     "save_release": "primo.released.release_file",
+    "summary_statistics": "primo.released.marginal",
     "table_source": "primo.rows.sources.tabular.tables",
     "with_public_features": "primo.workflow.pipeline",
     "write_bundle": "primo.released.bundle",
 }
 
+#: Public modules, loaded when first used as well.
+_MODULES = ("plots",)
+
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its home."""
+    if name in _MODULES:
+        return import_module(f"primo.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'primo' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -17,6 +17,7 @@ from primo.errors import Argument, InputError, PrivacyError
 from primo.planning.settings import Settings, spelled_missing
 from primo.released.coefficients import estimate_coefficients
 from primo.released.estimation import Estimation
+from primo.released.public_means import public_means
 from primo.rows.coerce import array_source, column_names, numeric
 from primo.rows.sources.base import Source, is_source
 from primo.wall.noise import check_backend, random_bits
@@ -263,7 +264,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         array = numeric(X, "features")
         validate_data(self, X, reset=False, skip_check_array=True)  # names and number of columns
         if spelled_missing(self.missing) == "centre":
-            array = np.where(np.isfinite(array), array, self.release_.plan.features.centre)
+            array = np.where(np.isfinite(array), array, public_means(self.release_))
         features = check_array(array, dtype=np.float64, input_name="X")
         return np.asarray(features @ self.coef_.T + self.intercept_)
 

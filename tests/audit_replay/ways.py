@@ -3,6 +3,7 @@
 The rows are two small arrays. One of them, `PLACE`, is replaced to make a neighbour.
 """
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -23,8 +24,17 @@ X_NORM, Y_NORM = 4.0, 3.0
 SAMPLED, SEED = 3, 7
 EPSILON, DELTA = 2.0, 1e-6
 PUBLIC = {"features": "outcomes", "outcomes": "features", "both": None}
-AUTO = ("auto norms", "extension, auto norms", "reference, auto norms", "rounds, auto norms")
 ROUNDS = 3
+#: Bounds with which columns are counted; rows summed; rows cut to ranges summed.
+PLAIN = {"norm": "auto"}
+AUTO = {
+    "auto norms": PLAIN,
+    "extension, auto norms": PLAIN,
+    "reference, auto norms": PLAIN,
+    "centres, auto norms": PLAIN | {"centre": 0.5},
+    "rounds, auto norms": PLAIN,
+    "ranges, auto norms": PLAIN | {"lower": -8, "upper": 7},
+}
 # A row of the secret sample, known here because the seed is.
 PLACE = int(np.flatnonzero(RandomBits.seeded(SEED).subset(N, SAMPLED, label="sample"))[0])
 
@@ -53,13 +63,13 @@ class Way:
             "rounds": {"rounds": ROUNDS},
             "reference": {"public_covariance": 0.5 * np.eye(D), "public_mean": np.zeros(D)},
         }
-        auto = self.mechanism in AUTO
+        auto = AUTO.get(self.mechanism)
         return Settings(
             epsilon=EPSILON,
             delta=DELTA,
             protection=self.protection,
-            feature_bounds=Bounds(norm="auto" if auto else X_NORM),
-            outcome_bounds=Bounds(norm="auto" if auto else Y_NORM),
+            feature_bounds=Bounds(**auto or {"norm": X_NORM}),
+            outcome_bounds=Bounds(**auto or {"norm": Y_NORM}),
             fit_intercept=self.intercept,
             outcome_moments=self.moments,
             **changes.get(self.mechanism.removesuffix(", auto norms"), {}),
@@ -130,9 +140,16 @@ class Way:
         return lambda: release_rows(table(x, y), ready, **given)
 
 
+@contextlib.contextmanager
 def counting():
-    """Have lengths counted of rows that are too few for that."""
-    return mock.patch("primo.planning.make.speaks", return_value=True)
+    """Have bounds found from rows that are too few for that."""
+    yes = {"return_value": True}
+    with (
+        mock.patch("primo.planning.searches.speaks", **yes),
+        mock.patch("primo.planning.searches.columns_speak", **yes),
+        mock.patch("primo.planning.searches.centring_pays", **yes),
+    ):
+        yield
 
 
 def every_way():
@@ -155,6 +172,9 @@ def every_way():
     yield Way("both", "rounds, auto norms")
     yield Way("both", "reference, auto norms")
     yield Way("both", "auto norms", intercept=False)
+    yield Way("both", "centres, auto norms")
+    yield Way("outcomes", "centres, auto norms")
+    yield Way("both", "ranges, auto norms")
     for intercept in (True, False):
         yield Way("both", "sampled", intercept)
         yield Way("outcomes", "row space", intercept)

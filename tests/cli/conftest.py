@@ -10,6 +10,18 @@ from click.testing import CliRunner
 
 from primo.cli import main
 
+#: Bounds that need no first pass over the rows.
+BOUNDS = """\
+[features.columns.age]
+lower = 18
+upper = 90
+
+[outcomes]
+lower = -5
+upper = 5
+norm = 2.2
+"""
+
 
 @pytest.fixture(scope="session")
 def cohort_files(tmp_path_factory):
@@ -18,6 +30,7 @@ def cohort_files(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("cohort")
     demo._write_cohort(folder)
+    (folder / "bounds.toml").write_text(BOUNDS)
     rng = np.random.default_rng(1)
     lines = (folder / "cohort.fam").read_text().splitlines()
     people = ["\t".join(line.split("\t")[:2]) for line in lines]
@@ -73,8 +86,20 @@ def data_line():
     return DATA
 
 
+@pytest.fixture(scope="session")
+def made_release(cohort_files, tmp_path_factory):
+    """A published release of the cohort, made once."""
+    folder = tmp_path_factory.mktemp("made")
+    line = FIT
+    for name in ("cohort", "traits.tsv", "ages.tsv", "bounds.toml"):
+        line = line.replace(f" {name}", f" {cohort_files}/{name}")
+    result = CliRunner().invoke(main, f"{line} --out {folder}/release".split())
+    assert result.exit_code == 0, result.output
+    return folder / "release"
+
+
 @pytest.fixture
-def release(folder, primo, fit_line):
-    """A published release of the cohort."""
-    primo(f"{fit_line} --out release")
+def release(folder, made_release):
+    """The published release of the cohort, in the working folder."""
+    shutil.copytree(made_release, "release")
     return Path("release")

@@ -1,8 +1,6 @@
 """The other commands, and that every one of them is documented."""
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import click
@@ -120,29 +118,6 @@ def test_predict_agrees_with_the_coefficients(release, primo, kind):
     features = np.vstack(list(columns.blocks(range(columns.n), 1000)))
     expected = read_bundle(release).coefficients().predict(features)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.skipif(shutil.which("plink2") is None, reason="plink2 is not installed")
-def test_scores_of_plink2_are_the_predictions(folder, primo, primo_json):
-    fit = "fit --bfile cohort --pheno traits.tsv --bounds limits.toml --epsilon 5 --delta 1e-8"
-    Path("limits.toml").write_text("[outcomes]\nlower = -5\nupper = 5\nnorm = 2.2\n")
-    primo(f"{fit} --out release")
-    command = primo_json("score-file release --out scores.tsv")["plink2"]
-    subprocess.run(
-        [*command.replace("NEW", "cohort").split(), "--out", "scored"],
-        check=True,
-        capture_output=True,
-    )
-    primo("predict release --bfile cohort --out predicted.tsv")
-    lines = Path("scored.sscore").read_text().splitlines()
-    header = lines[0].split("\t")
-    sums = [i for i, name in enumerate(header) if name.endswith("_SUM") and "ALLELE" not in name]
-    found = np.array([[float(line.split("\t")[i]) for i in sums] for line in lines[1:]])
-    predicted = Path("predicted.tsv").read_text().splitlines()
-    expected = np.array([line.split("\t")[1:] for line in predicted[1:]], dtype=float)
-    intercept = read_bundle(Path("release")).coefficients().intercept
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found + intercept, expected, atol=2e-5 * np.abs(expected).max())
 
 
 def test_pgs_catalog(release, primo_json):

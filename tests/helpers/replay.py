@@ -17,8 +17,9 @@ from unittest import mock
 
 import numpy as np
 
+from primo.privacy import values
 from primo.privacy.lengths import BINS
-from primo.wall import mechanism
+from primo.wall import mechanism, stages
 from primo.wall.sealing import plan_digest
 from primo.workflow import rounds
 
@@ -38,10 +39,25 @@ class Call:
         return self.label, self.variance_bits, self.values.shape
 
 
-#: The released histogram of row lengths in every recording. What comes after the first stage depends
-#: on its output: neighbours are compared given the same output.
+#: What the stages that find bounds release in every recording. What comes after a stage depends on its
+#: output: neighbours are compared given the same output.
 SEEN = np.zeros(BINS, dtype=np.int64)
 SEEN[BINS // 2] = 2**50
+SEEN_VALUES = np.zeros(values.BINS, dtype=np.int64)
+SEEN_VALUES[[values.ZERO - 155, values.ZERO + 155]] = 2**49, 2**50
+SEEN_INSTEAD = {
+    f"{stage} of {block}": seen
+    for block in ("features", "outcomes")
+    for stage, seen in (
+        ("columns", SEEN_VALUES),
+        ("first lengths", SEEN),
+        (
+            "sums",
+            np.int64(-1.05 * 2**40),
+        ),  # a little more than their noise: the centre moves a little
+        ("lengths", SEEN),
+    )
+}
 
 
 def seen_in_round(label, shape):
@@ -63,13 +79,14 @@ def recording(*, dry=False):
             original(values, variance_bits=variance_bits, label=label, **options)
         noise = None if dry else values - before
         calls.append(Call(label=label, variance_bits=variance_bits, values=before, noise=noise))
-        if label.startswith("lengths of "):
-            values[...] = SEEN
+        if label in SEEN_INSTEAD:
+            values[...] = SEEN_INSTEAD[label]
         if label.startswith("round "):
             values[...] = seen_in_round(label, values.shape)
 
     with (
         mock.patch.object(mechanism, "add_noise", add_noise),
+        mock.patch.object(stages, "add_noise", add_noise),
         mock.patch.object(rounds, "next_step", remembered_step if dry else rounds.next_step),
     ):
         yield calls
@@ -107,7 +124,10 @@ def severed():
         values[...] = 0
         original(values, **options)
 
-    with mock.patch.object(mechanism, "add_noise", add_noise):
+    with (
+        mock.patch.object(mechanism, "add_noise", add_noise),
+        mock.patch.object(stages, "add_noise", add_noise),
+    ):
         yield
 
 
@@ -122,7 +142,9 @@ def published(release):
     if release.lengths is not None:
         found["lengths of features"] = release.lengths.features
         found["lengths of outcomes"] = release.lengths.outcomes
-        found["norms"] = release.plan.features.norm, release.plan.outcomes.norm
+        for block in ("features", "outcomes"):
+            clip = getattr(release.plan, block)
+            found[f"bounds of {block}"] = clip.norm, clip.centre, clip.scale, clip.middle
     if release.projected is not None:
         found["projected"] = release.projected.association
         found["noise left"] = release.projected.noise_left

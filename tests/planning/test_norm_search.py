@@ -33,10 +33,13 @@ def test_both_stages_together_spend_mu_and_no_more(epsilon, share, protection):
     main = joint_distance(
         made.grid.p if made.covariance_noisy else 0 * made.grid.p, made.grid.q, made.grid.s
     )
-    total = main + made.norm_search.spent
+    total = main + made.searched
     assert total <= Fraction(made.mu) ** 2
     assert total > Fraction(made.mu) ** 2 * Fraction(999, 1000)
-    assert float(made.norm_search.spent) == pytest.approx(share * made.mu**2, rel=1e-4)
+    alone = made.centre_search is None and made.column_search is None
+    assert alone == (share == 0.5)
+    spent = float(made.norm_search.spent)
+    assert spent == pytest.approx((1.0 if alone else 0.6) * share * made.mu**2, rel=1e-4)
     check_plan(made)
 
 
@@ -77,8 +80,8 @@ def test_other_words_than_auto_are_refused():
         Bounds(norm="automatic")
 
 
-def edited(made, **search):
-    return dataclasses.replace(made, norm_search=dataclasses.replace(made.norm_search, **search))
+def edited(made, name="norm_search", **search):
+    return dataclasses.replace(made, **{name: dataclasses.replace(getattr(made, name), **search)})
 
 
 def test_a_plan_that_forgets_a_stage_is_refused():
@@ -90,7 +93,27 @@ def test_a_plan_that_forgets_a_stage_is_refused():
         edited(made, variance_bits=40),
         edited(made, variance_bits=61),
         edited(made, unit=2**41),
+        dataclasses.replace(made, column_search=None),
+        edited(made, "column_search", unit=made.column_search.unit // 2),
+        edited(made, "column_search", columns=1),
+        edited(made, "column_search", outcomes=False),
+        edited(made, "column_search", variance_bits=64),
+        dataclasses.replace(made, intercept=False),
         dataclasses.replace(made, auto_norms=("features",)),
+    ):
+        with pytest.raises(PrivacyError):
+            check_plan(bad)
+
+
+def test_a_plan_that_forgets_its_centres_is_refused():
+    made = plan(feature_bounds=RANGE, outcome_bounds=RANGE)
+    for bad in (
+        dataclasses.replace(made, centre_search=None),
+        edited(made, "centre_search", unit=made.centre_search.unit // 2),
+        edited(made, "centre_search", count_unit=1),
+        edited(made, "centre_search", outcomes=False),
+        edited(made, "centre_search", variance_bits=82),
+        dataclasses.replace(made, norm_search=None),
     ):
         with pytest.raises(PrivacyError):
             check_plan(bad)
@@ -114,7 +137,8 @@ class TestRelease:
         predicted = model.predict(data[0])
         assert 1 - np.var(data[1] - predicted) / np.var(data[1]) > 0.8
         plan = model.release_.plan
-        assert 500 < plan.features.norm < 10_000
+        if plan.is_private("features"):
+            assert ((plan.features.scale > 500) & (plan.features.scale < 2000)).all()
         assert "was found from a histogram" in " ".join(model.release_.statement().split())
 
     def test_a_wrong_order_of_magnitude_costs_little(self, data):
@@ -147,4 +171,7 @@ class TestRelease:
         )
         assert later.plan.auto_norms == ("outcomes",)
         assert later.plan.features.norm == first.plan.features.norm
-        assert later.plan.outcomes.norm > 10 * first.plan.outcomes.norm
+        size, earlier = (
+            each.plan.outcomes.norm * each.plan.outcomes.scale for each in (later, first)
+        )
+        assert size.min() > 10 * earlier.max()

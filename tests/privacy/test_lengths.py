@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.norms_stages import signed_grid
 from primo.privacy import lengths
+from primo.privacy import values as signed_grid
 
 
 def test_edges_are_powers_and_ascend() -> None:

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.norms_stages import signed_grid
-from benchmarks.norms_stages.centres import centring_pays, found_centre, norm_for_means
-from benchmarks.norms_stages.columns import columns_speak, find_columns
+from primo.privacy import values as signed_grid
+from primo.privacy.centre_search import centring_pays
+from primo.privacy.column_search import columns_speak
 from primo.privacy.lengths import BINS, bin_of_squared
 from primo.privacy.norm_search import speaks
+from primo.released.found_centres import found_centre
+from primo.released.found_columns import find_columns
 from primo.released.length_law import denoised, lit_bins, nearest_shares
 from primo.released.norms import ChosenNorms, LengthHistogram, choose_norms
 
@@ -33,7 +35,7 @@ def choose(
     d: int = 10,
     l: int = 1,
     loud: float = 1.0,
-    centred: bool = False,
+    centred: tuple[str, ...] = (),
 ) -> ChosenNorms:
     return choose_norms(
         features=x,
@@ -238,13 +240,6 @@ def test_a_mean_within_its_noise_is_the_public_centre() -> None:
 def test_centring_pays_where_the_mean_is_told() -> None:
     assert centring_pays(n=5000, columns=25, sigma=60.0)
     assert not centring_pays(n=400, columns=100, sigma=60.0)
-
-
-def test_the_norm_for_means_leaves_most_rows_whole() -> None:
-    x = normal(10)
-    norm = norm_for_means(counted(x).counts, sigma=SIGMA, n=N, stated=99.0)
-    assert 0.8 < np.mean(x <= norm) <= 1.0
-    assert norm_for_means(counted(np.empty(0)).counts, sigma=SIGMA, n=N, stated=99.0) == 99.0
 
 
 def test_columns_are_found_in_units_of_their_own() -> None:

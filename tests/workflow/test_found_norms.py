@@ -20,6 +20,16 @@ from replay import recording
 
 AUTO = primo.Bounds(norm="auto")
 
+#: Bounds with which columns are counted, rows summed, and rows cut to ranges summed.
+LIMITS = {
+    name: {"feature_bounds": limits, "outcome_bounds": limits}
+    for name, limits in {
+        "nothing stated": AUTO,
+        "stated scales": primo.Bounds(centre=0, norm="auto"),
+        "ranges": primo.Bounds(lower=-1e5, upper=1e5, norm="auto"),
+    }.items()
+}
+
 
 def rows(scale=1.0, n=3000):
     rng = np.random.default_rng(2)
@@ -34,26 +44,39 @@ def model(**changes):
 
 
 def test_norms_follow_from_released_counts_alone():
-    """With the same counts released, rows a thousand times as long have the same norms."""
-    norms = []
-    for scale in (1.0, 1000.0):
-        with recording():
-            plan = model().fit(*rows(scale)).release_.plan
-        norms.append((plan.features.norm, plan.outcomes.norm))
-    assert norms[0] == norms[1]
+    """With the same numbers released, rows a thousand times as long have the same bounds."""
+    for limits in LIMITS.values():
+        found = []
+        for scale in (1.0, 1000.0):
+            with recording():
+                plan = model(**limits).fit(*rows(scale)).release_.plan
+            clips = (plan.features, plan.outcomes)
+            found.append([(c.norm, c.centre, c.scale, c.middle) for c in clips])
+        np.testing.assert_equal(found[0], found[1])
+        if plan.centred:
+            assert plan.features.centre.any()
 
 
 def test_norms_follow_the_rows_through_the_counts():
-    short, long = (model().fit(*rows(scale)).release_.plan for scale in (1.0, 1000.0))
+    short, long = (
+        model(**LIMITS["stated scales"]).fit(*rows(scale)).release_.plan for scale in (1.0, 1000.0)
+    )
     for block in ("features", "outcomes"):
         ratio = getattr(long, block).norm / getattr(short, block).norm
         assert 500 < ratio < 2000
 
 
-def staged(out, data):
+def test_scales_follow_the_rows_through_the_counts():
+    short, long = (model().fit(*rows(scale)).release_.plan for scale in (1.0, 1000.0))
+    for block in ("features", "outcomes"):
+        ratio = getattr(long, block).scale / getattr(short, block).scale
+        assert ((ratio > 500) & (ratio < 2000)).all()
+
+
+def staged(out, data, limits=LIMITS["nothing stated"]):
     """Begin, and release with the sealed bits of the staging folder."""
     source = array_source(*data)
-    settings = Settings(epsilon=3, delta=1e-8, feature_bounds=AUTO, outcome_bounds=AUTO)
+    settings = Settings(epsilon=3, delta=1e-8, **limits)
     ready = prepare(source, settings)
     resumed = out.with_name(f".{out.name}.primo-partial").exists()
     begin = (
@@ -74,7 +97,7 @@ def test_killed_between_the_stages_the_same_noise_is_drawn(tmp_path, monkeypatch
         raise KilledError
 
     with monkeypatch.context() as broken:
-        broken.setattr("primo.workflow.pipeline.settled_plan", kill)
+        broken.setattr("primo.workflow.stages.settled_plan", kill)
         with pytest.raises(KilledError):
             staged(tmp_path / "out", rows())
     assert (tmp_path / ".out.primo-partial" / "drawn-lengths").exists()
@@ -84,12 +107,34 @@ def test_killed_between_the_stages_the_same_noise_is_drawn(tmp_path, monkeypatch
     np.testing.assert_array_equal(first.association, second.association)
 
 
+@pytest.mark.parametrize("stage", ["plan_with_columns", "plan_for_sums", "centred_plan"])
+def test_killed_after_an_earlier_stage_the_same_noise_is_drawn(tmp_path, monkeypatch, stage):
+    limits = LIMITS["nothing stated" if stage == "plan_with_columns" else "ranges"]
+    released = []
+
+    def kill(plan, found):
+        released.append(found)
+        raise KilledError
+
+    for _ in range(2):
+        with monkeypatch.context() as broken:
+            broken.setattr(f"primo.workflow.stages.{stage}", kill)
+            with pytest.raises(KilledError):
+                staged(tmp_path / "out", rows(), limits)
+    for block in ("features", "outcomes"):
+        np.testing.assert_array_equal(*(getattr(found, block) for found in released))
+    with pytest.raises(PrivacyError, match="drawn before"):
+        staged(tmp_path / "out", rows(2.0), limits)
+    first, second = (staged(tmp_path / "out", rows(), limits) for _ in range(2))
+    np.testing.assert_array_equal(first.association, second.association)
+
+
 def test_and_no_noise_for_other_rows(tmp_path, monkeypatch):
     def kill(*args, **options):
         raise KilledError
 
     with monkeypatch.context() as broken:
-        broken.setattr("primo.workflow.pipeline.settled_plan", kill)
+        broken.setattr("primo.workflow.stages.settled_plan", kill)
         with pytest.raises(KilledError):
             staged(tmp_path / "out", rows())
     with pytest.raises(PrivacyError, match="drawn before"):
@@ -109,7 +154,7 @@ def test_a_run_without_a_ledger_that_is_killed_between_the_stages_can_be_resumed
         raise KilledError
 
     with monkeypatch.context() as broken:
-        broken.setattr("primo.workflow.pipeline.settled_plan", kill)
+        broken.setattr("primo.workflow.stages.settled_plan", kill)
         with pytest.raises(KilledError):
             publish(begin(out, ready, config="", account=None), source, ready)
     assert (tmp_path / ".out.primo-partial" / "secret").exists()

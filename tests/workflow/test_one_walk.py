@@ -1,4 +1,4 @@
-"""Every row is read once, and nothing of it after the noise is drawn."""
+"""Every row is read once in each round, and nothing of it after the last noise is drawn."""
 
 import dataclasses
 
@@ -151,7 +151,7 @@ SOURCES = [in_memory, paired, split_table, foreign]
 
 @pytest.fixture
 def release(tmp_path, monkeypatch):
-    def run(make, protection, association, d, *, events=None, bounds=True):
+    def run(make, protection, association, d, *, events=None, bounds=True, **changes):
         events = [] if events is None else events
         source = make(d, events, folder=tmp_path, monkeypatch=monkeypatch)
         drawn = mechanism.add_noise
@@ -170,6 +170,7 @@ def release(tmp_path, monkeypatch):
             association=association,
             feature_bounds=known["features"],
             outcome_bounds=known["outcomes"],
+            **changes,
         )
         return release_rows(source, prepare(source, settings), bits=RandomBits.seeded(1))
 
@@ -192,6 +193,22 @@ def test_private_columns_are_opened_once_and_nothing_after_the_noise(
     assert set(events[events.index(("noise",)) :]) == {("noise",)}
     opened = [name for event in events if event[0] == "read" for name in event[1:]]
     assert {opened.count(name) for name in private_columns(protection, d)} == {1}
+
+
+@pytest.mark.parametrize("make", SOURCES)
+@pytest.mark.parametrize("protection", ["both", "outcomes"])
+def test_rows_are_opened_once_in_each_round_and_not_after_the_last(release, make, protection):
+    events = []
+    release(make, protection, "gauss", 4, events=events, rounds=3)
+    opened = [name for event in events if event[0] == "read" for name in event[1:]]
+    assert {opened.count(name) for name in private_columns(protection, 4)} == {3}
+    # Read, noise, read, noise, read, noise: no round begins before the one before it was released.
+    kinds = [event[0] for event in events if event[0] in ("read", "noise")]
+    runs = [kind for i, kind in enumerate(kinds) if i == 0 or kinds[i - 1] != kind]
+    assert runs == ["read", "noise"] * 3
+    last = max(i for i, event in enumerate(events) if event[0] == "read")
+    after = events[last:]
+    assert set(after[after.index(("noise",)) :]) == {("noise",)}
 
 
 @pytest.mark.parametrize("make", [paired, split_table])

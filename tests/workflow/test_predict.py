@@ -125,5 +125,7 @@ def test_people_who_share_an_individual_id_are_told_apart(fitted, tmp_path):
         (tmp_path / "g.fam").write_text(fam)
         columns = open_feature_columns(bfile=tmp_path / "g")
         path = predict_to_file(fitted, columns, tmp_path / "p.parquet", rows=[2, 0])
-        labels = read(path)["row_id"].astype(str).tolist()
+        table = read(path)
+        assert table.columns[0] == ("FID IID" if " " in expected[0] else "IID")
+        labels = table.iloc[:, 0].astype(str).tolist()
         assert labels == [expected[2], expected[0]]

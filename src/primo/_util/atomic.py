@@ -66,16 +66,19 @@ def as_text(file: BinaryIO) -> Iterator[TextIO]:
 
 
 @contextmanager
-def whole_file(target: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """Yield a temporary file to write; on success it replaces `target`, else it is removed.
+def whole_file(target: Path, *, private: bool = False, replace: bool = True) -> Iterator[BinaryIO]:
+    """Yield a temporary file to write; on success it takes the place of `target`, else it is removed.
 
     A reader sees the old file or the new one, never half of one, even after a loss of power. A link
-    at `target` is replaced, not followed. With `private` only the owner may read it.
+    at `target` is replaced, not followed. With `private` only the owner may read it. Without `replace`
+    anything that is at `target`, before or after the file was written, is an error and stays.
     """
     if not target.parent.is_dir():
         raise InputError(f"the folder {str(target.parent)!r} does not exist; create it first")
     if target.is_dir():
         raise InputError(f"{str(target)!r} is a folder; give the name of a file")
+    if not replace:
+        refuse_existing(target)
     part = target.with_name(f".{secrets.token_hex(8)}.primo-part")
     with writing(target):
         file = new_file(part, private=private)
@@ -86,10 +89,24 @@ def whole_file(target: Path, *, private: bool = False) -> Iterator[BinaryIO]:
                 os.fsync(file.fileno())
                 if not os.path.samestat(os.lstat(part), os.fstat(file.fileno())):
                     raise OSError(errno.ESTALE, "another program put a file in its place")
-                os.replace(part, target)
+                if replace:
+                    os.replace(part, target)
+                else:
+                    _put_in_place(part, target)
             flush(target.parent)
         finally:
             part.unlink(missing_ok=True)
+
+
+def _put_in_place(part: Path, target: Path) -> None:
+    """Give a finished file its name, unless something has that name; in one step where possible."""
+    try:
+        os.link(part, target)
+    except FileExistsError:
+        refuse_existing(target)
+    except OSError:  # a file system without hard links
+        refuse_existing(target)
+        os.replace(part, target)
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """Tables written a block of lines at a time; the size of a file does not depend on its numbers.
 
 Text (names) and whole numbers (positions) are public, so their length may vary. Real numbers and flags
-come from a mechanism or from rows, so in TSV they have a fixed width and in Parquet a fixed encoding:
-plain, uncompressed, without statistics. Only .tsv.gz is compressed, for tables that are not published.
+come from a mechanism or from rows, so in TSV they have a fixed width (except infinities, `inf`) and in
+Parquet a fixed encoding: plain, uncompressed, without statistics. Only .tsv.gz is compressed, for
+tables that are not published.
 """
 
 from __future__ import annotations
@@ -59,11 +60,17 @@ def unescaped(cell: str) -> str:
 
 
 def _numbers(values: NDArray[np.float64]) -> list[str]:
-    """Seventeen characters each; infinity overflows every reader's float64 on purpose."""
-    cells = list(map("%+017.9e".__mod__, values.tolist()))
+    """Seventeen characters each, the exponent with three digits; infinities and NaN have their names.
+
+    Which numbers are infinite follows from the release, so the size of a file tells nothing beyond it.
+    """
+    cells = [
+        cell if len(cell) == 17 else f"{cell[:-2]}0{cell[-2:]}"
+        for cell in map("%+.9e".__mod__, values.tolist())
+    ]
     for i in np.flatnonzero(~np.isfinite(values)):
         value = values[i]
-        cells[i] = "NaN" if math.isnan(value) else f"{'-' if value < 0 else '+'}9.999999999e+999"
+        cells[i] = "NaN" if math.isnan(value) else "-inf" if value < 0 else "inf"
     return cells
 
 

@@ -1,15 +1,19 @@
-"""The attack on a release whose norms are found first: both stages are seen, and tested together.
+"""The attack on a release whose bounds are found first: all stages are seen, and tested together.
 
 Every canary is longer than any norm, so that it is shortened to whatever is found, and falls into bins
-of its own in the histograms of row lengths, before and after it is replaced. The noise of the first
-stage decides the norms of the second; given the first, the second is an attack like any other, on the
-plan as it was settled. The log-likelihood ratios of both stages add up.
+of its own in the histograms of row lengths and of its columns, before and after it is replaced. The
+noise of a stage decides the bounds of the next; given the stages before it, each stage is an attack like
+any other, on the plan as it was settled by then. The log-likelihood ratios of all stages add up.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +21,111 @@ from numpy.typing import NDArray
 from primo.audit.attack import Attack, Flags, GaussAttack, NewBits, Part, SampledAttack
 from primo.audit.laws import GaussianLaw, Law
 from primo.audit.numbers import Vector
+from primo.audit.round_attack import RoundAttack
 from primo.audit.settings import Rows, Setting, as_source, canary_rows, worst_cosine
 from primo.planning.plan import Plan
+from primo.privacy.centre_search import RADIUS
 from primo.privacy.lengths import BINS_PER_OCTAVE
+from primo.released.found_centres import centred_plan, plan_for_sums
+from primo.released.found_columns import plan_with_columns
 from primo.released.found_norms import settled_plan
-from primo.released.moments import ReleasedLengths
-from primo.rows.lengths import Lengths, fold_lengths
-from primo.wall import mechanism
+from primo.rows.lengths import fold_lengths
+from primo.rows.sums import fold_sums
+from primo.rows.values import fold_values
+from primo.wall import mechanism, stages
+from primo.wall.sealing import plan_digest
 
-__all__ = ["NormAttack", "attack_on"]
+__all__ = ["NormAttack", "attack_on", "stages_of"]
 
-#: Octaves above the other rows at which the canaries' lengths begin.
-_ABOVE = 8
+#: Octaves above the other rows at which the canaries' lengths begin, and over which they spread.
+_ABOVE, _OVER = 8, 24
+
+#: Octaves below the other rows at which values in columns of other canaries lie: too small to count.
+_BELOW = 24
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One stage before the moments: what is summed, released, and settled by it."""
+
+    fold: Callable[..., Any]
+    release: Callable[..., Any]
+    settle: Callable[[Plan, Any], Plan]
+    unit: int  # noise scale: a sum of 1 is so many grid units
+    variance_bits: int
+    each: int  # sums in what is released as 1
+    blocks: tuple[str, ...]  # private ones that are released
+
+    @property
+    def weight(self) -> Fraction:
+        """One over the noise variance of a sum."""
+        return Fraction(self.unit**2, 2**self.variance_bits)
+
+
+def stages_of(plan: Plan) -> list[Stage]:
+    """Return the stages of a plan in their order, as `primo.workflow.stages` runs them."""
+    found = []
+    if (columns := plan.column_search) is not None:
+        found.append(
+            Stage(
+                fold=fold_values,
+                release=stages.release_columns,
+                settle=plan_with_columns,
+                unit=columns.unit,
+                variance_bits=columns.variance_bits,
+                each=1,
+                blocks=_searched(columns),
+            )
+        )
+    if (centres := plan.centre_search) is not None:
+        found.append(
+            Stage(
+                fold=fold_lengths,
+                release=stages.release_first_lengths,
+                settle=plan_for_sums,
+                unit=centres.counts.unit,
+                variance_bits=centres.counts.variance_bits,
+                each=1,
+                blocks=_searched(centres),
+            )
+        )
+        found.append(
+            Stage(
+                fold=fold_sums,
+                release=stages.release_sums,
+                settle=centred_plan,
+                unit=centres.unit,
+                variance_bits=centres.variance_bits,
+                each=RADIUS,
+                blocks=_searched(centres),
+            )
+        )
+    assert plan.norm_search is not None
+    found.append(
+        Stage(
+            fold=fold_lengths,
+            release=mechanism.release_lengths,
+            settle=settled_plan,
+            unit=plan.norm_search.unit,
+            variance_bits=plan.norm_search.variance_bits,
+            each=1,
+            blocks=tuple(block for block in plan.counted if plan.is_private(block)),
+        )
+    )
+    return found
+
+
+def _searched(search: Any) -> tuple[str, ...]:
+    return tuple(block for block in ("features", "outcomes") if getattr(search, block))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class _Folded:
+    """Sums of a stage under the plan by then."""
+
+    by_coin: tuple[Any, Any]
+    middle: Vector  # halfway between the two data sets
+    moved: tuple[NDArray[np.int64], ...]  # by each canary, from replaced to there
 
 
 class NormAttack:
@@ -37,21 +134,22 @@ class NormAttack:
     def __init__(self, setting: Setting) -> None:
         (self.plan,) = setting.plans
         self.there = np.arange(setting.canaries) % 2 == 0
-        self._cosine = worst_cosine(self.plan)
-        self._canaries = long_canaries(self.plan, setting.canaries, self._cosine)
-        self._parts: dict[tuple[float, float], Part] = {}
-        first = self._part(self.plan)
-        self._lengths = tuple(
-            fold_lengths(source, self.plan, threads=1) for source in first.sources
-        )
-        moved = [_counted(self.plan, self._canaries, j) for j in range(setting.canaries)]
-        spent = [_squared(self.plan, delta) for delta in moved]
-        self.distances = tuple(a + b for a, b in zip(spent, first.distances, strict=True))
-        self._moved = moved
+        self._canaries = long_canaries(self.plan, setting.canaries, worst_cosine(self.plan))
+        self._stages = stages_of(self.plan)
+        self._part = lru_cache(maxsize=64)(self._make_part)
+        self._folded = lru_cache(maxsize=64)(self._fold)
+        self._plans: dict[bytes, Plan] = {}
+        first = self._part(self._key(self.plan))
+        self._sources = first.sources
+        distances = list(first.distances)
+        for i, stage in enumerate(self._stages):
+            for j, delta in enumerate(self._folded(i, self._key(self.plan)).moved):
+                distances[j] += stage.weight * int(delta @ delta)
+        self.distances = tuple(distances)
 
     @property
     def distance(self) -> float:
-        """How far apart the neighbours are in noise scales, over both stages."""
+        """How far apart the neighbours are in noise scales, over all stages, at the stated bounds."""
         return math.sqrt(max(self.distances))
 
     @property
@@ -61,57 +159,81 @@ class NormAttack:
 
     def play(self, coin: bool, new_bits: NewBits) -> tuple[Vector, Flags]:
         """Release once; return the score of each canary (above 0: "there"), and the truth."""
-        bits = new_bits()
-        counted = self._lengths[coin]
-        lengths = mechanism.release_lengths(counted, self.plan, bits=bits)
-        plan = settled_plan(self.plan, lengths)
-        part = self._part(plan)
-        released = mechanism.release(
+        bits, plan, released = new_bits(), self.plan, None
+        scores = np.zeros(len(self.there))
+        for i, stage in enumerate(self._stages):
+            folded = self._folded(i, self._key(plan))
+            released = stage.release(folded.by_coin[coin], plan, bits=bits)
+            noisy = _numbers(released, stage) * stage.each - folded.middle
+            scores += [float(stage.weight) * float(delta @ noisy) for delta in folded.moved]
+            plan = stage.settle(plan, released)
+        part = self._part(self._key(plan))
+        moments = mechanism.release(
             part.moments[coin],
             plan,
             feature_names=part.sources[coin].feature_names,
             outcome_names=part.sources[coin].outcome_names,
             bits=bits,
-            lengths=lengths,
+            lengths=released,
         )
-        return self._first_stage(lengths) + part.scores(released), self.there ^ coin
+        return scores + part.scores(moments), self.there ^ coin
 
-    def _part(self, plan: Plan) -> Part:
-        """Return the second stage at the norms of a plan."""
-        norms = plan.features.norm, plan.outcomes.norm
-        if norms not in self._parts:
-            self._parts[norms] = Part.build(plan, self.there, self._canaries)
-        return self._parts[norms]
+    def _key(self, plan: Plan) -> bytes:
+        """Name a plan; arrays in it cannot be looked up."""
+        key = plan_digest(plan)
+        if len(self._plans) > 256:
+            self._plans.clear()
+        self._plans[key] = plan
+        return key
 
-    def _first_stage(self, lengths: ReleasedLengths) -> Vector:
-        """Return the log-likelihood ratio of every canary in the released counts."""
-        search = self.plan.norm_search
-        assert search is not None
-        scores = np.zeros(len(self.there))
-        weight = search.unit**2 / math.exp2(search.variance_bits)
-        for block in _private(self.plan):
-            middle = sum(getattr(part, block) for part in self._lengths) / 2
-            noisy = getattr(lengths, block) - middle
-            scores += [weight * float(getattr(delta, block) @ noisy) for delta in self._moved]
-        return scores
+    def _make_part(self, key: bytes) -> Part:
+        """Return the moments at the bounds of a plan."""
+        return Part.build(self._plans[key], self.there, self._canaries)
+
+    def _fold(self, place: int, key: bytes) -> _Folded:
+        """Return the sums of a stage under a plan."""
+        stage, plan = self._stages[place], self._plans[key]
+        one, other = (stage.fold(source, plan, threads=1) for source in self._sources)
+        alone = replace(plan, n=1)
+        moved = []
+        for j in range(len(self.there)):
+            there, replaced = (
+                stage.fold(as_source(x[j : j + 1], y[j : j + 1]), alone, threads=1)
+                for x, y in self._canaries
+            )
+            moved.append(_numbers(there, stage) - _numbers(replaced, stage))
+        middle = (_numbers(one, stage) + _numbers(other, stage)) / 2
+        return _Folded(by_coin=(one, other), middle=middle, moved=tuple(moved))
 
 
 def attack_on(setting: Setting) -> Attack:
     """Build the attack on the worst neighbours of a setting; their rows are made up."""
     if setting.norms_found:
         return NormAttack(setting)
+    if setting.rounds != 1:
+        return RoundAttack(setting)
     return GaussAttack(setting) if setting.sampled is None else SampledAttack.build(setting)
 
 
 def long_canaries(plan: Plan, canaries: int, cosine: float) -> tuple[Rows, Rows]:
-    """Return canaries far longer than other rows, every one in bins of its own."""
+    """Return canaries far longer than other rows, every one in bins of its own.
+
+    In the columns of other canaries they have values that the moments round to 0, but that fall into
+    other bins before and after a canary is replaced.
+    """
     kept, replaced = canary_rows(plan, canaries, cosine)
     j = np.arange(canaries)[:, None]
-    scales = [np.exp2(_ABOVE + (2 * j + k + 0.5) / BINS_PER_OCTAVE) for k in (0, 1)]
-    moved = [
-        (x * scale / plan.features.norm, y * scale / plan.outcomes.norm)
-        for (x, y), scale in zip((kept, replaced), scales, strict=True)
-    ]
+    apart = min(BINS_PER_OCTAVE, _OVER * BINS_PER_OCTAVE // (2 * canaries)) or 1
+    moved = []
+    for k, (x, y) in enumerate((kept, replaced)):
+        scale = np.exp2(_ABOVE + (apart * (2 * j + k) + 0.5) / BINS_PER_OCTAVE)
+        tiny = np.exp2(-_BELOW - (j + 0.125) / 4) * (1 - 2 * k)
+        moved.append(
+            tuple(
+                np.where(block == 0, tiny, block * scale / norm)
+                for block, norm in ((x, plan.features.norm), (y, plan.outcomes.norm))
+            )
+        )
     # What is public of a row stays the same.
     (x, y), (xx, yy) = moved
     if not plan.is_private("features"):
@@ -121,25 +243,6 @@ def long_canaries(plan: Plan, canaries: int, cosine: float) -> tuple[Rows, Rows]
     return (x, y), (xx, yy)
 
 
-def _private(plan: Plan) -> tuple[str, ...]:
-    return tuple(block for block in plan.counted if plan.is_private(block))
-
-
-def _counted(plan: Plan, canaries: tuple[Rows, Rows], j: int) -> Lengths:
-    """Return by how much one canary moves the counts, from replaced to there."""
-    there, replaced = (
-        fold_lengths(as_source(x[j : j + 1], y[j : j + 1]), plan, threads=1) for x, y in canaries
-    )
-    return Lengths(
-        rows=0,
-        features=there.features - replaced.features,
-        outcomes=there.outcomes - replaced.outcomes,
-    )
-
-
-def _squared(plan: Plan, delta: Lengths) -> Fraction:
-    """Return the squared length of a difference of counts in noise scales, exactly."""
-    search = plan.norm_search
-    assert search is not None
-    moved: NDArray[np.int64] = np.concatenate([getattr(delta, b) for b in _private(plan)])
-    return Fraction(int(moved @ moved) * search.unit**2, 2**search.variance_bits)
+def _numbers(sums: Any, stage: Stage) -> NDArray[Any]:
+    """Return all sums of a stage, or what was released of them, as one vector."""
+    return np.concatenate([np.ravel(getattr(sums, block)) for block in stage.blocks])

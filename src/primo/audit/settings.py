@@ -53,7 +53,12 @@ class Setting:
         Whether a second release, of other outcomes and at the same cost, follows; both are attacked.
         With `split=2.0` one pair of neighbours is the worst for both.
     norms_found
-        Whether norms are found from row lengths first (norm="auto"); both stages are attacked.
+        Whether bounds are found from the rows first (norm="auto"); all stages are attacked. Nothing
+        is stated of the columns, so that their centres and scales are found from histograms.
+    scales_stated
+        Whether, with `norms_found`, a centre and a scale are stated: centres are then found from sums.
+    rounds
+        How many rounds the release has; all of them are attacked.
     canaries
         Pairs of rows that are attacked in one release, 1 or an even number. They do not overlap, so
         each is a separate trial. A sampled covariance is attacked with one pair.
@@ -73,6 +78,8 @@ class Setting:
     reference: bool = False
     extended: bool = False
     norms_found: bool = False
+    scales_stated: bool = False
+    rounds: int = 1
     canaries: int = 10
     n: int = 1000
     claim: float | None = None
@@ -93,6 +100,10 @@ class Setting:
             raise InputError(
                 "norms that are found are audited on their own", argument="norms_found"
             )
+        if self.rounds != 1 and (
+            self.sampled is not None or self.reference or self.extended or self.norms_found
+        ):
+            raise InputError("rounds are audited on their own", argument="rounds")
         if self.extended and (self.sampled is not None or self.reference):
             raise InputError(
                 "an extension is audited on its own",
@@ -118,7 +129,9 @@ class Setting:
         if self.extended:
             words.append("with an extension")
         if self.norms_found:
-            words.append("norms found")
+            words.append("norms found" + ", scales stated" * self.scales_stated)
+        if self.rounds != 1:
+            words.append(f"{self.rounds} rounds")
         return ", ".join(words)
 
     @cached_property
@@ -129,19 +142,21 @@ class Setting:
             epsilon=self.epsilon,
             delta=self.delta,
             protection=self.protection,
-            feature_bounds=Bounds(norm="auto" if self.norms_found else FEATURE_NORM),
-            outcome_bounds=Bounds(norm="auto" if self.norms_found else OUTCOME_NORM),
+            feature_bounds=self._bounds(FEATURE_NORM),
+            outcome_bounds=self._bounds(OUTCOME_NORM),
             fit_intercept=self.intercept,
             split=self.split,
             calibration=self.calibration,
             covariance_rows=None if self.sampled is None else round(self.sampled * SAMPLED_FROM),
             public_covariance=True if self.reference else None,  # its numbers are not used
+            rounds=self.rounds,
+            outcome_moments="auto" if self.rounds == 1 else "diagonal",
         )
         plan = make_plan(
             settings,
             n=SAMPLED_FROM if subsampled else self.n,
-            # A canary has two features and an outcome of its own.
-            d=2 if subsampled else 2 * self.canaries,
+            # A canary has an outcome of its own and, unless rounds are attacked, two features.
+            d=2 if subsampled or self.rounds != 1 else 2 * self.canaries,
             l=1 if subsampled else self.canaries,
         )
         if not self.extended:
@@ -154,6 +169,11 @@ class Setting:
             outcome_bounds=Bounds(norm=OUTCOME_NORM),
         )
         return plan, later
+
+    def _bounds(self, norm: float) -> Bounds:
+        if not self.norms_found:
+            return Bounds(norm=norm)
+        return Bounds(norm="auto", centre=0.0) if self.scales_stated else Bounds(norm="auto")
 
     @property
     def stated(self) -> float:

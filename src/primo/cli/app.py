@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import click
 
-from primo.cli.render import in_options
+from primo.cli.render import in_options, in_parts
 from primo.errors import BudgetError, LedgerError, PrimoError, PrimoWarning
 
 __all__ = ["main"]
@@ -31,11 +31,14 @@ _COMMANDS = {
     "extend": "Release new outcomes of the same people.",
     "predict": "Predict all outcomes for the rows of a file.",
     "score-file": "Export polygenic scores for plink2 or the PGS Catalog.",
+    "sumstats": "Export the effect of every variant as summary statistics.",
     "inspect": "Verify a release and print its privacy statement.",
     "report": "Write one self-contained HTML page about a release.",
+    "registry-entry": "Write the record that public registries of deployments ask for.",
     "ledger": "Manage a ledger: limits, charges, history.",
     "audit": "Attack the program itself and see how much of epsilon can be proved.",
     "demo": "Run every step on simulated people.",
+    "doctor": "Check this machine: what is installed, exact arithmetic, speed.",
     "completion": "Print the completion script of a shell.",
 }
 
@@ -77,6 +80,15 @@ class _Commands(click.Group):
             _end(end.code)
         _end(0)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what click finds wrong with its options is JSON as well, if that is wanted."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            if "--json" in (*ctx.protected_args, *ctx.args, *sys.argv):
+                _show_error(type(error).__name__, error.format_message(), error.exit_code)
+            raise
+
     def call(self, line: list[str]) -> None:
         """Run a command line inside this process; errors come back as exceptions."""
         super().main(line, prog_name="primo", standalone_mode=False)
@@ -87,7 +99,8 @@ class _Commands(click.Group):
         line = list(args[0] if args else options.get("args") or sys.argv[1:])
 
         def leave(message: str, code: int, error: BaseException | None) -> NoReturn:
-            _leave(message, code, error, for_machines="--json" in line)
+            called = line[0] if line else ""
+            _leave(message, code, error, command=called, for_machines="--json" in line)
 
         try:
             return super().main(*args, **{**options, "standalone_mode": True})
@@ -134,12 +147,23 @@ def _end(code: int | str | None) -> NoReturn:
     os._exit(code or 0)
 
 
-def _leave(message: str, code: int, error: BaseException | None, *, for_machines: bool) -> NoReturn:
+def _show_error(kind: str, message: str, code: int, **parts: str | None) -> None:
+    """Print an error for machines: the option that is wrong and the remedy, where they are known."""
+    known = {"argument": None, "remedy": None, **parts}
+    click.echo(
+        json.dumps({"error": {"kind": kind, "message": message, **known, "exit_code": code}})
+    )
+
+
+def _leave(
+    message: str, code: int, error: BaseException | None, *, command: str, for_machines: bool
+) -> NoReturn:
     if os.environ.get("PRIMO_DEBUG") and error is not None:
         traceback.print_exception(error)
     if for_machines:
         kind = type(error).__name__ if error is not None else "Interrupted"
-        click.echo(json.dumps({"error": {"kind": kind, "message": message, "exit_code": code}}))
+        found = in_parts(error, command=command) if isinstance(error, PrimoError) else {}
+        _show_error(kind, message, code, **found)
     click.echo(f"primo: {message}", err=True)
     sys.exit(code)
 

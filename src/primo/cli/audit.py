@@ -11,6 +11,11 @@ from primo.cli.output import say, show_json, table
 
 __all__ = ["audit"]
 
+TRIALS, FOUND_TRIALS = 4000, 400
+
+#: Rows and canaries of a release whose bounds are found: few columns, so that all of them are counted.
+FOUND_ROWS, FOUND_CANARIES = 4000, 4
+
 
 @click.command(epilog="Example:  primo audit --epsilon 5 --protect both --trials 20000")
 @click.option(
@@ -42,14 +47,19 @@ __all__ = ["audit"]
     type=click.Choice(["stated", "auto"]),
     default="stated",
     show_default=True,
-    help="auto: norms are found from row lengths first, and both stages are attacked.",
+    help="auto: norms, centres and scales are found from the rows first, and all stages are attacked.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Rounds of the release; all are attacked together. Not under `features`.",
 )
 @click.option(
     "--trials",
     type=click.IntRange(min=1),
-    default=4000,
-    show_default=True,
-    help="Number of releases.",
+    help="Number of releases; 4000 if not given, 400 with --norms auto, where each reads rows again.",
 )
 @click.option(
     "--one-run", is_flag=True, help="Guess many canaries in one full-size fit under `both` instead."
@@ -65,7 +75,8 @@ def audit(
     split: float | None,
     calibration: str,
     norms: str,
-    trials: int,
+    rounds: int,
+    trials: int | None,
     one_run: bool,
     json_: bool,
 ) -> None:
@@ -77,14 +88,18 @@ def audit(
     claim, the claim is nearly tight.
     """
     from primo.audit import Setting, audit_in_one_run, audit_release, enough_canaries
+    from primo.audit.round_attack import ROUND_ROWS
     from primo.audit.table import HEADER, ONE_RUN_HEADER, line, one_run_line
 
+    if trials is None:
+        trials = TRIALS if norms == "stated" else FOUND_TRIALS
     if one_run:
         runs = [audit_in_one_run(epsilon=epsilon, delta=delta) for epsilon in epsilons]
         found = [each.to_dict() for each in runs]
         page = table(ONE_RUN_HEADER, [one_run_line(each) for each in runs])
         violated = any(each.violated for each in runs)
     else:
+        protections = ("both", "features", "outcomes") if rounds == 1 else ("both", "outcomes")
         settings = [
             Setting(
                 epsilon=epsilon,
@@ -95,14 +110,20 @@ def audit(
                 calibration=calibration,
                 claim=epsilon,
                 norms_found=norms == "auto",
-                n=4000 if norms == "auto" else 1000,
+                scales_stated=scales,
+                rounds=rounds,
+                n=FOUND_ROWS if norms == "auto" else 1000 if rounds == 1 else ROUND_ROWS,
             )
-            for protection in protect or ("both", "features", "outcomes")
+            for protection in protect or protections
+            # Nothing is stated of the columns, and then centres and scales: other stages are made.
+            for scales in ((False, True) if norms == "auto" and intercept else (False,))
             for epsilon in epsilons
         ]
         audits = []
         for setting in settings:
             canaries = enough_canaries(setting.plans[0].mu, trials)
+            if setting.norms_found:  # few, so that there are few columns to be counted
+                canaries = min(canaries, FOUND_CANARIES)
             audits.append(
                 audit_release(dataclasses.replace(setting, canaries=canaries), trials=trials)
             )

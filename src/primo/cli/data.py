@@ -11,7 +11,13 @@ import numpy as np
 
 from primo.cli.output import say
 from primo.errors import InputError
-from primo.planning.bounds_file import Limit, block_bounds, read_bounds_file
+from primo.planning.bounds_file import (
+    Limit,
+    block_bounds,
+    read_bounds_file,
+    stated_levels,
+    without_levels,
+)
 from primo.planning.settings import Settings
 from primo.privacy.bounds import AUTO, Bounds
 from primo.privacy.protection import Protection
@@ -29,7 +35,7 @@ __all__ = [
     "settings_of",
 ]
 
-_GENOTYPES = ("bfile", "pfile", "vcf", "vcf_zarr")
+_GENOTYPES = ("bfile", "pfile", "vcf", "vcf_zarr", "bgen")
 _KINDS = (*_GENOTYPES, "table", "feature_array")
 
 Options = Mapping[str, Any]
@@ -67,23 +73,61 @@ def named_by(options: Options) -> tuple[str, ...] | None:
     return (options["id_column"],) if options["id_column"] else None
 
 
-def open_features(options: Options, names: tuple[str, ...], variants: Variants | None) -> Columns:
-    """Open the features of rows to predict for; other columns of the file are ignored."""
+def open_features(
+    options: Options, names: tuple[str, ...], variants: Variants | None, *, strict: bool
+) -> Columns:
+    """Open the features of rows to predict for; other columns of the file are ignored.
+
+    Variants that a genotype file lacks are missing values, and are counted in a note; an error if
+    `strict`.
+    """
     kind = _kind(options)
     if kind in _GENOTYPES:
-        from primo.rows.sources.genotypes.cohort import open_feature_columns
-
-        return open_feature_columns(**_cohort_options(options), like=variants)
+        return _aligned_features(options, variants, strict=strict)
     if kind == "table":
-        from primo.rows.sources.tabular.tables import open_table
-
-        return open_table(
-            options["table"],
-            columns=names,
-            id_column=options["id_column"],
-            missing=_spellings(options),
-        )
+        return _table_features(options, names)
     return _open_array(options["feature_array"], names)
+
+
+def _table_features(options: Options, names: tuple[str, ...]) -> Columns:
+    from primo.rows.sources.tabular.tables import open_table
+
+    table = open_table(options["table"], id_column=options["id_column"], **_reading(options))
+    try:
+        return table.select(names, what="features of the release")
+    except InputError as error:
+        indicators = [name for name in names if "=" in name and name not in table.names]
+        if not indicators or error.remedy is not None:
+            raise
+        raise InputError(
+            error.message,
+            remedy=f"if {indicators[0]!r} is the indicator of a level, give the levels as in the fit: "
+            "--bounds",
+        ) from None
+
+
+def _aligned_features(options: Options, variants: Variants | None, *, strict: bool) -> Columns:
+    from primo.rows.sources.genotypes.aligned import AlignedGenotypes
+    from primo.rows.sources.genotypes.cohort import open_feature_columns
+
+    if variants is None:
+        raise InputError(
+            "the release was not made from genotypes; give the rows as --table or --feature-array"
+        )
+    columns = open_feature_columns(**_genotype_options(options), like=variants, strict=strict)
+    aligned = columns.parts[0]
+    assert isinstance(aligned, AlignedGenotypes)
+    if aligned.absent:
+        other = f" ({aligned.different} of them have other alleles there)"
+        say(
+            f"Note: {aligned.absent} of the {len(variants)} variants of the release are not in the "
+            f"genotype file{other if aligned.different else ''}. They count as their public mean; "
+            "--strict refuses."
+        )
+    flipped = int(aligned.swapped.sum())
+    if flipped:
+        say(f"Note: {flipped} variants count the other allele in the genotype file: swapped.")
+    return columns
 
 
 def settings_of(options: Options, opened: Opened) -> Settings:
@@ -96,6 +140,11 @@ def settings_of(options: Options, opened: Opened) -> Settings:
         )
     spec = _bounds_file(options)
     protection = Protection.parse(options["protect"])
+    for block in ("features", "outcomes"):
+        # Levels alone say nothing of the other columns of a public block, whose bounds are read off it.
+        secret = protection.features_private if block == "features" else protection.outcomes_private
+        if not secret and not without_levels(spec.get(block)):
+            spec.pop(block, None)
     auto = (
         AUTO if options["norms"] == AUTO else None
     )  # of a private block: a public one can be read
@@ -139,8 +188,10 @@ def missing_of(options: Options) -> str:
 
 
 def outcome_bounds(options: Options, source: Source) -> Bounds | None:
-    """Return the bounds of the outcomes that the bounds file gives."""
-    return _outcome_bounds(_bounds_file(options), source)
+    """Return the bounds of the outcomes of an extension: of the bounds file, and --norms."""
+    private = Protection.parse(options["protect"]).outcomes_private
+    auto = AUTO if options["norms"] == AUTO and private else None
+    return _outcome_bounds(_bounds_file(options), source, norm=auto)
 
 
 def _bounds_file(options: Options) -> dict[str, Any]:
@@ -174,9 +225,43 @@ def _noted(bounds: Bounds | None, width: int, block: str) -> Bounds | None:
     return bounds
 
 
+#: Options that only some kinds of data use.
+_USED_BY = {
+    **dict.fromkeys(
+        ("pheno", "covar", "keep", "remove", "extract", "exclude", "frequencies", "maf"), _GENOTYPES
+    ),
+    **dict.fromkeys(("haplotypes", "dosages"), _GENOTYPES),
+    **dict.fromkeys(("features", "features_from", "outcomes_table", "same_order"), ("table",)),
+    "id_column": ("table",),
+    "outcome_array": ("feature_array",),
+    **dict.fromkeys(("outcomes", "outcomes_from", "na"), (*_GENOTYPES, "table")),
+    "separator": ("table",),
+}
+
+#: What to use instead, where there is something.
+_INSTEAD = {
+    "features": "choose variants with --extract, and covariates by their --covar file",
+    "id_column": "genotype files name people by IID",
+}
+
+
+def _refuse_unused(options: Options, kind: str) -> None:
+    """Refuse options that this kind of data does not use: they would be ignored in silence."""
+    for name, kinds in _USED_BY.items():
+        if options.get(name) and kind not in kinds:
+            used = " or ".join("--" + each.replace("_", "-") for each in kinds)
+            instead = _INSTEAD.get(name) if kind in _GENOTYPES else None
+            raise InputError(
+                f"--{name.replace('_', '-')} is not used with --{kind.replace('_', '-')}, only with "
+                f"{used}",
+                remedy=instead or "leave it out",
+            )
+
+
 def _kind(options: Options) -> str:
     given = [kind for kind in _KINDS if options.get(kind)]
     if len(given) == 1:
+        _refuse_unused(options, given[0])
         return given[0]
     choices = ", ".join("--" + kind.replace("_", "-") for kind in _KINDS)
     raise InputError(
@@ -185,11 +270,20 @@ def _kind(options: Options) -> str:
     )
 
 
+def _genotype_options(options: Options) -> dict[str, Any]:
+    own = ("sample", "haplotypes", "dosages", "vcf_field", "covar", "keep", "remove")
+    names = (*_GENOTYPES, *own)
+    return {
+        **{name: options[name] for name in names},
+        "also_missing": options["na"],
+        "decimal": options["decimal"],
+        "levels": stated_levels(_bounds_file(options)),
+    }
+
+
 def _cohort_options(options: Options) -> dict[str, Any]:
-    names = ("haplotypes", "dosages", "covar", "keep", "remove", "extract", "exclude")
-    public = ("frequencies", "maf", "multiallelic")
-    chosen = {name: options[name] for name in (*_GENOTYPES, *names, *public)}
-    return {**chosen, "also_missing": options["na"]}
+    public = ("extract", "exclude", "frequencies", "maf", "multiallelic")
+    return {**_genotype_options(options), **{name: options[name] for name in public}}
 
 
 def _cohort(options: Options) -> Opened:
@@ -240,9 +334,24 @@ def _table(options: Options) -> Source:
         outcomes_table=options["outcomes_table"],
         id_column=options["id_column"],
         same_order=options["same_order"],
-        missing=_spellings(options),
         matched=False,
+        **_reading(options),
     )
+
+
+def _reading(options: Options) -> dict[str, Any]:
+    """Return how the cells of tables are read."""
+    return {
+        "missing": _spellings(options),
+        "separator": _separator(options),
+        "decimal": options["decimal"],
+        "levels": stated_levels(_bounds_file(options)),
+    }
+
+
+def _separator(options: Options) -> str | None:
+    given: str | None = options["separator"]
+    return "\t" if given in ("tab", "\\t") else " " if given == "blank" else given
 
 
 def _spellings(options: Options) -> tuple[str, ...] | None:

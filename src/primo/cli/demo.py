@@ -3,57 +3,90 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterable
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
-from primo._util.atomic import as_text, new_file
-from primo.cli.output import say
-from primo.errors import InputError
+from primo._util.atomic import as_text, new_file, refuse_existing
+from primo.cli.options import json_option
+from primo.cli.output import say, show_json
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["demo"]
 
 PEOPLE, VARIANTS, OUTCOMES = 5000, 30, 40
+PANEL = 2500  # other people, who are public
 
 _BOUNDS = """\
-# Public knowledge about the simulated people. Genotypes need no bounds here: they lie in 0 to 2.
+# Public knowledge about the simulated people. Genotypes need no bounds here: they lie in 0 to 2, and
+# panel.afreq has their frequencies among other, public people.
+[features]
+norm = "auto"         # length of a row: found privately, for a small part of the budget
+
 [features.columns.age]
-lower = 18
-upper = 90
+centre = 52           # mean and standard deviation of the population
+scale = 13
 
 [outcomes]            # standardised questionnaire scores
 lower = -5
 upper = 5
-norm = 2.2            # of a row of outcomes, in half-widths; see docs/data.md, "Bounds in a file"
+norm = "auto"
 """
 
 
 @click.command(epilog="Example:  primo demo --out primo-demo")
 @click.option("--out", type=click.Path(path_type=Path), default="primo-demo", show_default=True)
-def demo(out: Path) -> None:
+@click.option("--data-only", is_flag=True, help="Write the simulated files and stop.")
+@json_option
+def demo(out: Path, data_only: bool, json_: bool) -> None:
     """Simulate a cohort and run plan, ledger, fit, report and scores, and a fit that is refused."""
-    if out.exists():
-        raise InputError(f"{str(out)!r} exists already; remove it or give another --out")
+    refuse_existing(out)
+    # With --json the commands speak on standard error, and standard output has one value.
+    with redirect_stdout(sys.stderr) if json_ else nullcontext():
+        commands = _demonstrate(out, data_only=data_only)
+    if json_:
+        files = sorted(str(path) for path in out.iterdir())
+        show_json({"folder": str(out), "files": files, "commands": commands})
+
+
+def _demonstrate(out: Path, *, data_only: bool) -> list[str]:
+    """Write the cohort and, unless only that is asked for, run the commands; return them."""
     out.mkdir(parents=True)
     _write_cohort(out)
-    say(f"Wrote {PEOPLE} simulated people to {out}: cohort.bed, traits.tsv, ages.tsv, bounds.toml.")
-    data = (
-        f"--bfile {out}/cohort --pheno {out}/traits.tsv --covar {out}/ages.tsv "
-        f"--bounds {out}/bounds.toml"
+    say(
+        f"Wrote {PEOPLE} simulated people to {out}: cohort.bed, traits.tsv, ages.tsv, bounds.toml; and "
+        f"panel.afreq, the allele frequencies of {PANEL} others, who are public."
     )
-    paid = f"--epsilon 5 --delta 1e-8 --ledger {out}/cohort.ledger"
-    _run(f"ledger init {out}/cohort.ledger --epsilon 6 --delta 1e-6 --person-column IID")
-    _run(f"fit {data} {paid} --dry-run")
-    _run(f"fit {data} {paid} --purpose 'first release' --out {out}/release")
-    _run(f"report {out}/release --out {out}/report.html")
-    _run(f"score-file {out}/release --out {out}/scores.tsv")
-    _run(f"ledger show {out}/cohort.ledger")
+    if data_only:
+        return []
+    where = shlex.quote(str(out))
+    data = (
+        f"--bfile {where}/cohort --pheno {where}/traits.tsv --covar {where}/ages.tsv "
+        f"--frequencies {where}/panel.afreq --bounds {where}/bounds.toml"
+    )
+    paid = f"--epsilon 5 --delta 1e-8 --ledger {where}/cohort.ledger"
+    refused = f"fit {data} {paid} --out {where}/second"
+    commands = [
+        f"ledger init {where}/cohort.ledger --epsilon 6 --delta 1e-6 --person-column IID",
+        f"fit {data} {paid} --dry-run",
+        f"fit {data} {paid} --purpose 'first release' --out {where}/release",
+        f"report {where}/release --out {where}/report.html",
+        f"score-file {where}/release --out {where}/scores.tsv",
+        f"ledger show {where}/cohort.ledger",
+    ]
+    for line in commands:
+        _run(line)
     say("\nA second release would exceed the limit. The ledger refuses it before a row is read:")
-    _run(f"fit {data} {paid} --out {out}/second", refused=True)
+    _run(refused, refused=True)
     say(f"\nDone. Open {out}/report.html in a browser.")
+    return [f"primo {line}" for line in (*commands, refused)]
 
 
 def _run(line: str, *, refused: bool = False) -> None:
@@ -73,8 +106,11 @@ def _run(line: str, *, refused: bool = False) -> None:
 
 def _write_cohort(folder: Path) -> None:
     """Write simulated people in the formats that cohorts come in."""
+    import numpy as np
+
     rng = np.random.default_rng(2025)
-    genotypes = _genotypes(rng)
+    frequency = rng.uniform(0.1, 0.5, VARIANTS)
+    genotypes = _genotypes(rng, frequency, PEOPLE)
     age = rng.uniform(30, 75, PEOPLE)
     signal = (genotypes - genotypes.mean(axis=0)) @ rng.normal(size=(VARIANTS, OUTCOMES))
     signal *= np.sqrt(rng.uniform(0.05, 0.6, OUTCOMES)) / signal.std(axis=0)
@@ -91,22 +127,38 @@ def _write_cohort(folder: Path) -> None:
     _write_table(folder / "traits.tsv", names, lines, outcomes)
     _write_table(folder / "ages.tsv", ["age"], lines, age[:, None])
     _write(folder / "bounds.toml", [_BOUNDS])
+    panel = _genotypes(rng, frequency, PANEL).mean(axis=0) / 2
+    _write(
+        folder / "panel.afreq",
+        (
+            "#CHROM\tID\tREF\tALT\tALT_FREQS\tOBS_CT\n",
+            *(
+                f"{1 + i // 6}\trs{1000 + i}\tG\tA\t{panel[i]:.6g}\t{2 * PANEL}\n"
+                for i in range(VARIANTS)
+            ),
+        ),
+    )
 
 
-def _genotypes(rng: np.random.Generator) -> NDArray[np.int8]:
+def _genotypes(
+    rng: np.random.Generator, frequency: NDArray[np.float64], people: int
+) -> NDArray[np.int8]:
     """Draw genotypes of which neighbouring variants are correlated."""
-    haplotypes = np.empty((2 * PEOPLE, VARIANTS), dtype=np.int8)
-    frequency = rng.uniform(0.1, 0.5, VARIANTS)
-    latent = rng.random(2 * PEOPLE)
+    import numpy as np
+
+    haplotypes = np.empty((2 * people, VARIANTS), dtype=np.int8)
+    latent = rng.random(2 * people)
     for i in range(VARIANTS):
-        fresh = rng.random(2 * PEOPLE)
-        latent = np.where(rng.random(2 * PEOPLE) < 0.4, fresh, latent)
+        fresh = rng.random(2 * people)
+        latent = np.where(rng.random(2 * people) < 0.4, fresh, latent)
         haplotypes[:, i] = latent < frequency[i]
     return haplotypes[::2] + haplotypes[1::2]
 
 
 def _write_bed(path: Path, genotypes: NDArray[np.int8]) -> None:
     """Write PLINK 1 binary: two bits a genotype, variant by variant, copies of the first allele."""
+    import numpy as np
+
     code = np.array([0b11, 0b10, 0b00], dtype=np.uint8)[genotypes.T]
     code = np.pad(code, ((0, 0), (0, -PEOPLE % 4))).reshape(VARIANTS, -1, 4)
     packed = code[..., 0] | code[..., 1] << 2 | code[..., 2] << 4 | code[..., 3] << 6
@@ -123,5 +175,6 @@ def _write_table(
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
+
     with new_file(path) as file, as_text(file) as text:
         text.writelines(lines)

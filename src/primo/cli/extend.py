@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from primo.cli.data import open_rows, outcome_bounds
 from primo.cli.options import (
     PROTECTIONS,
     config_option,
@@ -20,17 +19,12 @@ from primo.cli.options import (
     forecast_options,
     json_option,
     ledger_options,
+    norms_option,
     out_options,
     person_option,
     used_config,
 )
-from primo.cli.publish import Request, check_naming, planned, preview, resumed_options, run
 from primo.errors import InputError
-from primo.ledger import open_ledger
-from primo.released.bundle import read_bundle
-from primo.rows.sources.paired import Unmatched
-from primo.workflow.extension import check_known, check_protection
-from primo.workflow.fit import prepare_extension
 
 __all__ = ["extend"]
 
@@ -51,8 +45,9 @@ __all__ = ["extend"]
 @click.option(
     "--bounds",
     type=click.Path(path_type=Path),
-    help="TOML file with public bounds; only [outcomes] is used.",
+    help="TOML file with public bounds; of [features] only levels are used.",
 )
+@norms_option
 @person_option
 @estimator_option
 @ledger_options
@@ -63,6 +58,14 @@ __all__ = ["extend"]
 @click.pass_context
 def extend(ctx: click.Context, /, **options: Any) -> None:
     """Release new outcomes of the same people; only their association is paid for."""
+    from primo.cli.data import open_rows, outcome_bounds
+    from primo.cli.publish import Request, check_naming, planned, preview, resumed_options, run
+    from primo.ledger import open_ledger
+    from primo.released.bundle import read_bundle
+    from primo.rows.sources.paired import Unmatched
+    from primo.workflow.extension import check_known, check_protection
+    from primo.workflow.fit import prepare_extension
+
     if options["resume"]:
         options, config = resumed_options(ctx, options)
     else:

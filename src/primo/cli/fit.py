@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from primo.cli.data import open_rows, settings_of
 from primo.cli.options import (
     config_option,
     cost_options,
@@ -20,9 +19,11 @@ from primo.cli.options import (
     release_options,
     used_config,
 )
-from primo.cli.publish import Request, check_naming, planned, preview, resumed_options, run
-from primo.rows.sources.base import Source
-from primo.workflow.fit import Prepared, prepare
+
+if TYPE_CHECKING:
+    from primo.cli.publish import Request
+    from primo.rows.sources.base import Source
+    from primo.workflow.fit import Prepared
 
 __all__ = ["fit"]
 
@@ -44,8 +45,11 @@ __all__ = ["fit"]
 def fit(ctx: click.Context, /, **options: Any) -> None:
     """Fit all outcomes under one privacy budget and publish a release.
 
-    Reads each row once (twice with --norms auto). The ledger is charged before the first one is read.
+    Reads each row once (up to five times with --norms auto). The ledger is charged before the first
+    one is read.
     """
+    from primo.cli.publish import preview, resumed_options, run
+
     if options["resume"]:
         options, config = resumed_options(ctx, options)
     else:
@@ -59,6 +63,10 @@ def fit(ctx: click.Context, /, **options: Any) -> None:
 
 def prepared_request(options: dict[str, Any], *, config: str) -> Request:
     """Open the rows and plan the release; no row is read."""
+    from primo.cli.data import open_rows, settings_of
+    from primo.cli.publish import Request, check_naming, planned
+    from primo.workflow.fit import prepare
+
     check_naming(options)
     opened = open_rows(options)
     settings = settings_of(options, opened)

@@ -9,6 +9,7 @@ import click
 
 from primo.cli.options import json_option
 from primo.cli.output import say, show_json, table
+from primo.cli.overwriting import check_output, force_option
 from primo.errors import InputError, LedgerError
 
 __all__ = ["ledger"]
@@ -163,11 +164,13 @@ def history(where: str, head: str | None, json_: bool) -> None:
 @ledger.command(epilog="Example:  primo ledger export cohort.ledger --out books.jsonl")
 @_where
 @click.option("--out", type=click.Path(path_type=Path), required=True, help=".jsonl or .csv file.")
+@force_option
 @json_option
-def export(where: str, out: Path, json_: bool) -> None:
+def export(where: str, out: Path, force: bool, json_: bool) -> None:
     """Write the history to a file for auditors."""
+    check_output(out, force=force)
     book = _open(where)
-    path = book.export(out)
+    path = book.export(out, replace=force)
     if json_:
         show_json({"file": str(path), "head": book.head})
     else:

@@ -12,6 +12,7 @@ import click
 import tomli_w
 from click.core import ParameterSource
 
+from primo._util.reading import unreadable
 from primo.errors import InputError
 from primo.privacy.bounds import AUTO
 from primo.privacy.norm_search import DEFAULT_SHARE
@@ -24,10 +25,12 @@ __all__ = [
     "data_options",
     "engine_options",
     "estimator_option",
+    "feature_options",
     "forecast_options",
     "json_option",
     "ledger_options",
     "missing_option",
+    "norms_option",
     "out_options",
     "person_option",
     "release_argument",
@@ -89,7 +92,7 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> P
         with open(path, "rb") as file:
             settings = flattened(tomllib.load(file))
     except OSError as error:
-        raise InputError(f"configuration {str(path)!r}: {error.strerror}") from None
+        raise unreadable(path, error) from None
     except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of a number too long
         raise InputError(f"configuration {str(path)!r} is not TOML: {error}") from None
     ctx.default_map = {**(ctx.default_map or {}), **checked(ctx.command, settings, str(path))}
@@ -123,7 +126,9 @@ def checked(command: click.Command, settings: dict[str, Any], where: str) -> dic
         parameter = next(p for p in command.params if p.name == known[name])
         _check_kind(parameter, value, f"{where}: {key}")
         negative = f"--{name}" in parameter.secondary_opts
-        found[known[name]] = (not value) if negative else value
+        many = isinstance(parameter, click.Option) and parameter.multiple
+        one = many and not isinstance(value, list)
+        found[known[name]] = (not value) if negative else [value] if one else value
     return found
 
 
@@ -168,6 +173,14 @@ def _toml(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
+_ONE_COHORT = " Repeat it, or give a pattern ('chr*'), for files of the same people."
+
+
+def _files(name: str, text: str) -> Callable[[Any], Any]:
+    """Declare an option that names one file or several."""
+    return click.option(name, type=_FILE, multiple=True, help=text)
+
+
 config_option = click.option(
     "--config",
     type=_FILE,
@@ -181,10 +194,19 @@ json_option = click.option("--json", "json_", is_flag=True, help="Print JSON, fo
 release_argument = click.argument("release", type=_FILE)
 
 data_options = _together(
-    click.option("--bfile", type=_FILE, help="PLINK 1 files: prefix of .bed, .bim, .fam."),
-    click.option("--pfile", type=_FILE, help="PLINK 2 files: prefix of .pgen, .pvar, .psam."),
-    click.option("--vcf", type=_FILE, help="VCF or BCF file (.vcf, .vcf.gz, .bcf)."),
-    click.option("--vcf-zarr", type=_FILE, help="VCF Zarr store."),
+    _files("--bfile", "PLINK 1 files: prefix of .bed, .bim, .fam." + _ONE_COHORT),
+    _files("--pfile", "PLINK 2 files: prefix of .pgen, .pvar, .psam; several as above."),
+    _files("--vcf", "VCF or BCF file (.vcf, .vcf.gz, .bcf); several as above."),
+    _files("--vcf-zarr", "VCF Zarr store; several as above."),
+    _files("--bgen", "BGEN 1.2 file, read as dosages; several as above."),
+    _files("--sample", "The .sample file of a --bgen: one for all, or one for each."),
+    click.option(
+        "--vcf-field",
+        type=click.Choice(["GT", "DS", "GP"]),
+        default="GT",
+        show_default=True,
+        help="What to read of a --vcf: calls, dosages or genotype probabilities.",
+    ),
     click.option(
         "--haplotypes", is_flag=True, help="One row per haplotype (two per person) of a phased VCF."
     ),
@@ -229,11 +251,15 @@ data_options = _together(
     click.option("--feature-array", type=_FILE, help="Features as .npy or Zarr array."),
     click.option("--outcome-array", type=_FILE, help="Outcomes as .npy or Zarr array."),
     click.option(
-        "--features", multiple=True, help="Columns by name or pattern ('snp_*'); may be repeated."
+        "--features",
+        multiple=True,
+        help="Columns by name or pattern ('age,sex,snp_*'); may be repeated.",
     ),
     click.option("--features-from", type=_FILE, help="File with the names of the features."),
     click.option(
-        "--outcomes", multiple=True, help="Outcomes by name or pattern; default for --pheno: all."
+        "--outcomes",
+        multiple=True,
+        help="Outcomes by name or pattern, in the same way; default for --pheno: all.",
     ),
     click.option("--outcomes-from", type=_FILE, help="File with the names of the outcomes."),
     click.option("--id-column", help="Column that names the person of a row."),
@@ -245,11 +271,42 @@ data_options = _together(
         "repeated.",
     ),
     click.option(
+        "--separator",
+        metavar="SIGN",
+        help="Sign between the cells of a text table, where its name does not tell: ';', 'tab' or "
+        "'blank'.",
+    ),
+    click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        default=".",
+        show_default=True,
+        help="Sign before the decimals of numbers in text files.",
+    ),
+    click.option(
         "--same-order",
         is_flag=True,
         help="State that two tables without ids have the same rows in the same order.",
     ),
 )
+
+#: Options of `data_options` that choose or describe columns, which a release has fixed.
+_FIXED_BY_A_RELEASE = {
+    *("pheno", "outcomes_table", "outcome_array", "outcomes", "outcomes_from", "same_order"),
+    *("features", "features_from"),
+    *("extract", "exclude", "frequencies", "maf", "multiallelic"),
+}
+
+
+def feature_options(command: F) -> F:
+    """Add the options that name the rows to predict for; the features are those of the release."""
+    levels = "TOML file with the levels of columns of categories, as in the fit."
+    command = click.option("--bounds", type=_FILE, help=levels)(command)
+    command = data_options(command)
+    listed: list[click.Parameter] = command.__click_params__  # type: ignore[attr-defined]
+    listed[:] = [p for p in listed if p.name not in _FIXED_BY_A_RELEASE]
+    return command
+
 
 missing_option = click.option(
     "--missing",
@@ -299,6 +356,14 @@ person_option = click.option(
     help="How many rows one person may own; the ledger is charged for all of them.",
 )
 
+norms_option = click.option(
+    "--norms",
+    type=click.Choice(["stated", "auto"]),
+    default="stated",
+    show_default=True,
+    help="auto: find row norms privately, for a small part of the budget, where none is stated.",
+)
+
 release_options = _together(
     click.option(
         "--protect",
@@ -307,14 +372,10 @@ release_options = _together(
         show_default=True,
         help="What is secret about a person (full, feature and label are accepted, too).",
     ),
-    click.option("--bounds", type=_FILE, help="TOML file with public bounds (docs/data.md)."),
     click.option(
-        "--norms",
-        type=click.Choice(["stated", "auto"]),
-        default="stated",
-        show_default=True,
-        help="auto: find row norms privately, for a small part of the budget, where none is stated.",
+        "--bounds", type=_FILE, help="TOML file with public bounds and levels (docs/data.md)."
     ),
+    norms_option,
     click.option(
         "--norm-share",
         type=float,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from primo.cli.options import PROTECTIONS, cost_options, forecast_options, json_option
 from primo.cli.output import say, show_json
+from primo.cli.render import spelled
 from primo.errors import InputError
-from primo.privacy.bounds import AUTO, Bounds
+
+if TYPE_CHECKING:
+    from primo.privacy.bounds import Bounds
 
 __all__ = ["plan"]
 
@@ -95,11 +98,13 @@ def plan(
     if json_:
         show_json(found.to_dict())
     else:
-        click.echo(str(found))
+        click.echo(found.render(spelled))
 
 
 def _bounds(given: tuple[float, float] | None, norm: float | None, norms: str) -> Bounds | None:
     """Return the bounds of a block; None if no option gives any."""
+    from primo.privacy.bounds import AUTO, Bounds
+
     stated: float | str | None = AUTO if norm is None and norms == AUTO else norm
     if given is None:
         return None if stated is None else Bounds(norm=stated)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import getpass
 import math
+import os
+import shlex
 import tomllib
 import warnings
 from collections.abc import Callable, Mapping
@@ -25,6 +27,7 @@ from primo.forecast.compare import typical_sd, with_deviations
 from primo.forecast.forecast import Prediction, is_forecast, predict
 from primo.forecast.knowledge import better_knowledge
 from primo.forecast.law import Law, law_of
+from primo.forecast.reduced import reduction_of
 from primo.forecast.table import Better
 from primo.ledger import open_ledger
 from primo.planning.plan import Plan
@@ -90,9 +93,26 @@ def check_naming(options: Mapping[str, Any]) -> None:
     """
     if options["ledger"] is None:
         return
+    _check_ledger(options)
     book = open_ledger(options["ledger"], key_file=options["ledger_key"])
     if not book.naming.by_values:
         book.naming.check(named_by(options), book.where)
+
+
+def _check_ledger(options: Mapping[str, Any]) -> None:
+    """Say how to make the ledger if there is none at a path."""
+    where: str = options["ledger"]
+    if "://" in where or os.path.lexists(where):
+        return
+    named = named_by(options)
+    people = "--identity-by-values" if named is None else f"--person-column {shlex.quote(named[0])}"
+    epsilon, delta = options["epsilon"] or 10, options["delta"] or 1e-6
+    raise InputError(
+        f"there is no ledger at {where!r}",
+        remedy="its steward makes one, with limits for all releases together (here those of this one "
+        f"alone):\n  primo ledger init {shlex.quote(where)} --epsilon {epsilon:g} --delta {delta:g} "
+        f"{people}",
+    )
 
 
 def planned(request: Request, plan: Callable[[Source], Prepared]) -> Request:
@@ -156,6 +176,7 @@ def preview(request: Request) -> None:
                     "outcome_moments": plan.outcome_sigma,
                 },
                 "norms_to_find": list(plan.counted),
+                "centres_to_find": list(plan.centred),
                 "predicted_r2": None if expected is None else expected.chosen.r2,
                 "no_privacy_r2": None if expected is None else expected.chosen.no_privacy_r2,
                 "assumptions": None if expected is None else expected.law.words,
@@ -356,6 +377,7 @@ class _Forecast:
     law: Law
     outcome_sd: float
     better: tuple[Better, ...]
+    simulated: str  # what stood for the whole; empty if all of it was simulated
 
 
 def _forecast(request: Request) -> _Forecast | None:
@@ -376,6 +398,7 @@ def _forecast(request: Request) -> _Forecast | None:
         better=better_knowledge(
             plan, association=plan.association, estimator="auto", signal=signal, than=chosen.r2
         ),
+        simulated=reduction_of([plan]).words,
     )
 
 
@@ -384,15 +407,26 @@ def _show_search(plan: Plan) -> None:
     blocks = " and ".join(plan.counted)
     cost = "at no cost: they are public"
     if plan.norm_search is not None:
-        share = float(plan.norm_search.spent) / plan.mu**2
+        share = float(plan.searched) / plan.mu**2
         cost = f"for {share:.1%} of the budget (of mu squared)"
+    if (columns := plan.column_search) is not None:
+        which = " and ".join(b for b in plan.counted if getattr(columns, b))
+        click.echo(
+            f"Centres and scales of the {which}: found first, from counts of each column's values."
+        )
+    if (centres := plan.centre_search) is not None:
+        which = " and ".join(b for b in plan.counted if getattr(centres, b))
+        click.echo(f"Centres of the {which}: found first, from a sum of shortened rows.")
+    passes = 2 + (plan.column_search is not None) + 2 * (plan.centre_search is not None)
     click.echo(
-        f"Norms of the {blocks}: found first, from counts of rows by length, {cost}. The rows are "
-        "read twice. Noise is proportional to these norms."
+        f"Norms of the {blocks}: found {'then' if plan.centred else 'first'}, from counts of rows by "
+        f"length, {'all together ' * bool(plan.centred)}{cost}. The rows are read {passes} times. "
+        "Noise is proportional to these norms."
     )
     for block in plan.counted:
         clip = plan.features if block == "features" else plan.outcomes
-        if clip.is_plain and not clip.box:
+        scaled = plan.column_search is not None and getattr(plan.column_search, block)
+        if clip.is_plain and not clip.box and not scaled:
             say(
                 f"Note: the {block} have no range and no centre, so one norm holds for their raw "
                 "values. That serves columns about 0 in comparable units. Otherwise give ranges, or "
@@ -413,6 +447,8 @@ def _show_forecast(expected: _Forecast) -> None:
         f"  - the outcomes have a standard deviation of {expected.outcome_sd:.3g} (median, in their own "
         "units)"
     )
+    if expected.simulated:
+        click.echo(f"Simulated: {expected.simulated}.")
     if expected.better:
         click.echo("Better public knowledge, everything else unchanged: predicted R²")
         for better in expected.better:

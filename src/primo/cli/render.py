@@ -7,12 +7,13 @@ from functools import partial
 
 from primo.errors import ABSENT, Advice, Argument, PrimoError, PrimoWarning, in_python
 
-__all__ = ["ADVICE", "OPTIONS", "OPTIONS_OF", "PYTHON_ONLY", "in_options"]
+__all__ = ["ADVICE", "OPTIONS", "OPTIONS_OF", "PYTHON_ONLY", "in_options", "in_parts", "spelled"]
 
 #: The option for each setting that a message of the library may speak of, or the word for it.
 OPTIONS = {
     "association": "--association",
     "bfile": "--bfile",
+    "bgen": "--bgen",
     "bounds.centre": "centre",
     "bounds.lower": "lower",
     "bounds.norm": "norm",
@@ -21,8 +22,10 @@ OPTIONS = {
     "by_values": "--identity-by-values",
     "calibration": "--calibration",
     "covariance_rows": "--covariance-rows",
+    "covariates": "--covariates",
     "d": "--features",
     "dataset": "--dataset",
+    "decimal": "--decimal",
     "delta": "--delta",
     "dosages": "--dosages",
     "epsilon": "--epsilon",
@@ -30,12 +33,14 @@ OPTIONS = {
     "exclude": "--exclude",
     "feature_bounds": "--bounds",
     "fit_intercept": "--intercept",
+    "format": "--format",
     "frequencies": "--frequencies",
     "genome_build": "--genome-build",
     "haplotypes": "--haplotypes",
     "id_column": "--id-column",
     "key_file": "--ledger-key",
     "l": "--outcomes",
+    "levels": "levels",
     "maf": "--maf",
     "missing": "--missing",
     "mu": "--mu",
@@ -56,6 +61,8 @@ OPTIONS = {
     "rounds": "--rounds",
     "rows_per_person": "--rows-per-person",
     "same_order": "--same-order",
+    "sample": "--sample",
+    "separator": "--separator",
     "signal.feature_sd": "--feature-sd",
     "signal.outcome_sd": "--outcome-sd",
     "signal.r2": "--signal-r2",
@@ -64,6 +71,7 @@ OPTIONS = {
     "target_r2": "--target-r2",
     "trials": "--trials",
     "vcf": "--vcf",
+    "vcf_field": "--vcf-field",
     "vcf_zarr": "--vcf-zarr",
     "workers": "--workers",
 }
@@ -94,6 +102,7 @@ PYTHON_ONLY = frozenset(
         "margin",
         "missing_centre",
         "norms_found",
+        "outcome",
         "outcome_bound",
         "random_state",
         "readonly",
@@ -105,7 +114,6 @@ PYTHON_ONLY = frozenset(
         "scales.covariance",
         "scales.outcome",
         "score_public_rows",
-        "separator",
         "signal",
         "signal.alignment",
         "signal.effective_rank",
@@ -124,8 +132,11 @@ PYTHON_ONLY = frozenset(
 #: What to say instead of advice that serves callers of Python; `{about}` is what it is about.
 ADVICE = {
     "create_ledger": "primo ledger init",
+    "create_ledger_at": "primo ledger init {about} --epsilon 10 --delta 1e-6 --person-column IID (with "
+    "the limits that its steward chose, and the column that names people)",
     "grant_reader": "`primo ledger grant`",
     "index": "",
+    "levels": "{about} in the file of --bounds",
     "missing_bounds": """\
 Write what is publicly known of them into a TOML file, and give it as --bounds:
   [{about}]
@@ -138,8 +149,11 @@ docs/data.md has more, "Bounds in a file". """,
     "of_python": " of Python",
     "one_array": "give the path of one of them",
     "panel_moments": "save both as .npy",
+    "own_signal": "--signal-r2, --outcome-sd and --feature-sd",
+    "resume": "--resume",
     "scratch": "",
-    "separator": "is it separated by {about}? A .csv has commas, a .tsv tabs, a .txt blanks",
+    "separator": "is it separated by {about}? Give it with --separator; without, a .csv has commas, a "
+    ".tsv tabs, a .txt blanks",
     "signal_r2": "--signal-r2",
 }
 
@@ -150,6 +164,19 @@ def in_options(problem: PrimoError | PrimoWarning, *, command: str = "") -> str:
     `command` is the one that was called; some call a setting differently.
     """
     return problem.render(partial(_spell, {**OPTIONS, **OPTIONS_OF.get(command, {})}))
+
+
+def in_parts(problem: PrimoError, *, command: str = "") -> dict[str, str | None]:
+    """Return the option that is wrong and the remedy of an error, each None where it has none."""
+    options = {**OPTIONS, **OPTIONS_OF.get(command, {})}
+    remedy = None if problem.remedy is None else problem.remedy.render(partial(_spell, options))
+    argument = problem.argument
+    return {"argument": None if argument is None else options.get(argument), "remedy": remedy}
+
+
+def spelled(part: Argument | Advice) -> str:
+    """Spell one part of a text as the command line does."""
+    return _spell(OPTIONS, part)
 
 
 def _spell(options: dict[str, str], part: Argument | Advice) -> str:

@@ -8,20 +8,29 @@ import click
 
 from primo.cli.options import json_option, release_argument
 from primo.cli.output import say, show_json
+from primo.cli.overwriting import check_output, force_option
 
 __all__ = ["report"]
 
 
 @click.command(epilog="Example:  primo report release/ --out report.html")
 @release_argument
-@click.option("--out", type=click.Path(path_type=Path), default="report.html", show_default=True)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default="report.html",
+    show_default=True,
+    help="File to write.",
+)
 @click.option("--title", help="Heading of the page.")
+@force_option
 @json_option
-def report(release: Path, out: Path, title: str | None, json_: bool) -> None:
+def report(release: Path, out: Path, title: str | None, force: bool, json_: bool) -> None:
     """Write one self-contained HTML page about a release, from released numbers alone."""
     from primo.released.bundle import read_bundle
     from primo.report import write_report
 
+    check_output(out, force=force)
     bundle = read_bundle(release)
     path = write_report(
         bundle.release,
@@ -30,6 +39,7 @@ def report(release: Path, out: Path, title: str | None, json_: bool) -> None:
         title=title,
         release_id=bundle.manifest["release_id"],
         estimation=bundle.estimation,
+        replace=force,
     )
     if json_:
         show_json({"report": str(path)})

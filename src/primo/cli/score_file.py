@@ -8,6 +8,7 @@ import click
 
 from primo.cli.options import json_option, release_argument
 from primo.cli.output import say, show_json
+from primo.cli.overwriting import check_output, force_option
 from primo.errors import InputError
 
 __all__ = ["score_file"]
@@ -16,7 +17,8 @@ __all__ = ["score_file"]
 @click.command(
     "score-file",
     epilog="Example:  primo score-file release/ --out scores.tsv, then "
-    "plink2 --bfile new --score scores.tsv header-read --score-col-nums 3-12",
+    "plink2 --bfile new --score scores.tsv header-read cols=+scoresums --score-col-nums 3-12 "
+    "--read-freq scores.tsv.afreq",
 )
 @release_argument
 @click.option(
@@ -27,12 +29,20 @@ __all__ = ["score_file"]
 )
 @click.option("--pgs-catalog", is_flag=True, help="One file per outcome in the PGS Catalog's form.")
 @click.option("--genome-build", default="NR", show_default=True, help="For example GRCh38.")
+@force_option
 @json_option
-def score_file(release: Path, out: Path, pgs_catalog: bool, genome_build: str, json_: bool) -> None:
+def score_file(
+    release: Path, out: Path, pgs_catalog: bool, genome_build: str, force: bool, json_: bool
+) -> None:
     """Export polygenic scores: all outcomes in one file for plink2, or one file per outcome."""
     from primo.released.bundle import read_bundle
-    from primo.released.export.scoring import write_pgs_catalog, write_plink_scores
+    from primo.released.export.scoring import AFREQ, SIDECAR, write_pgs_catalog, write_plink_scores
+    from primo.released.public_means import public_means
 
+    # A folder is never replaced.
+    endings = ("",) if pgs_catalog else ("", SIDECAR, AFREQ)
+    targets = [out.with_name(out.name + ending) for ending in endings]
+    check_output(*targets, force=force and not pgs_catalog)
     bundle = read_bundle(release)
     if bundle.variants is None:
         raise InputError(
@@ -47,16 +57,19 @@ def score_file(release: Path, out: Path, pgs_catalog: bool, genome_build: str, j
         else:
             say(f"Wrote {len(paths)} scoring files to {out}.")
         return
-    found = write_plink_scores(coefficients, bundle.variants, out)
+    found = write_plink_scores(
+        coefficients, bundle.variants, out, means=public_means(bundle.release), replace=force
+    )
     last = 2 + len(found.columns)
     columns = f"3-{last}" if last > 3 else "3"
-    command = f"plink2 --bfile NEW --score {out} header-read no-mean-imputation cols=+scoresums"
-    command += f" --score-col-nums {columns}"
+    command = f"plink2 --bfile NEW --score {out} header-read cols=+scoresums"
+    command += f" --score-col-nums {columns} --read-freq {found.afreq}"
     if json_:
         show_json(
             {
                 "file": str(found.path),
                 "outcomes_file": str(found.sidecar),
+                "frequencies_file": str(found.afreq),
                 "columns": list(found.columns),
                 "left_out": list(found.left_out),
                 "plink2": command,
@@ -64,7 +77,10 @@ def score_file(release: Path, out: Path, pgs_catalog: bool, genome_build: str, j
         )
         return
     say(f"Wrote {found.path}: {len(bundle.variants)} variants, {len(found.columns)} outcomes.")
-    say(f"Intercepts and full names are in {found.sidecar}.")
+    say(
+        f"Intercepts and full names are in {found.sidecar}: add the intercept to a sum. Public "
+        f"means, which missing genotypes count as, are in {found.afreq}."
+    )
     if found.left_out:
         say(
             f"Left out, because plink2 scores alleles only: {', '.join(found.left_out[:5])}"

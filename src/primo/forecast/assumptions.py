@@ -228,7 +228,8 @@ def preferred(values: Floats, spread: Floats, alignment: float) -> Floats:
     its bounds. Which features make up which direction is not known: the features that vary most are
     assigned to the directions of the largest variance. At 1 slopes vary as the eigenvalues do.
     """
-    alone = np.quantile(spread, np.linspace(0, 1, len(values)))
+    places = np.linspace(0, len(spread) - 1, len(values))
+    alone = np.interp(places, np.arange(len(spread)), np.sort(spread))
     alone = np.maximum(alone / alone.max(), 1e-12)
     relative = np.maximum(values / values.max(), 1e-12)
     variances = relative**alignment * alone ** (alignment - 1)

@@ -19,6 +19,7 @@ from primo.forecast.assumptions import Signal, as_signal
 from primo.forecast.forecast import Prediction, predict_ways
 from primo.forecast.knowledge import better_knowledge
 from primo.forecast.law import Law, law_of
+from primo.forecast.reduced import reduction_of
 from primo.forecast.rounds import recommend_rounds
 from primo.forecast.table import R2_TOLERANCE, PlanComparison, Variant
 from primo.forecast.theory import Regime, regime
@@ -135,6 +136,7 @@ def compare_plans(
         delta=first.budget.delta,
         signal=assumed,
         assumptions=law.words,
+        simulated=reduction_of(plans).words,
         variants=tuple(variants),
         outcome_sd=None if outcome_bounds is None else typical_sd(first, signal=assumed),
     )
@@ -248,7 +250,7 @@ def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
 
     Gauss, unless projecting is predicted to raise R² by more than `R2_TOLERANCE` with estimator="auto".
     What is not forecast (a covariance that is not that of all rows, the paper's noise) uses Gauss.
-    Cost: a few estimates with d features, O(d³): seconds for a thousand.
+    Cost: about a second, whatever the sizes.
     """
     choices = available_associations(made)
     if (

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from primo.forecast.assumptions import Signal
 from primo.forecast.law import Block, law_of
 from primo.planning.plan import Plan
+from primo.privacy.clip import Clip
 from primo.privacy.lengths import BINS, bin_of_squared
 from primo.released.found_norms import settled_plan
 from primo.released.moments import ReleasedLengths
@@ -34,16 +35,44 @@ def with_expected_norms(plan: Plan, signal: Signal) -> tuple[Plan, Signal]:
     if not plan.counted:
         return plan, signal
     law = law_of(plan, signal)
+    blocks = {
+        block: _about_mean(known) if block in plan.centred else known
+        for block, known in (("features", law.features), ("outcomes", law.outcomes))
+    }
     counts = {
-        "features": _counts(law.features, plan.n, directions=signal.rank(plan.d), seed=0),
-        "outcomes": _counts(law.outcomes, plan.n, directions=plan.l, seed=1),
+        "features": _counts(blocks["features"], plan.n, directions=signal.rank(plan.d), seed=0),
+        "outcomes": _counts(blocks["outcomes"], plan.n, directions=plan.l, seed=1),
     }
     lengths = ReleasedLengths(
         features=counts["features"] if "features" in plan.counted else None,
         outcomes=counts["outcomes"] if "outcomes" in plan.counted else None,
     )
-    settled = dataclasses.replace(settled_plan(plan, lengths), auto_norms=(), norm_search=None)
-    return settled, law.stated(plan)
+    stated = law.stated(plan)
+    settled = settled_plan(plan, lengths)
+    settled = dataclasses.replace(
+        settled,
+        features=_centred(settled.features, law.features, "features" in plan.centred),
+        outcomes=_centred(settled.outcomes, law.outcomes, "outcomes" in plan.centred),
+        auto_norms=(),
+        norm_search=None,
+        centre_search=None,
+        column_search=None,
+    )
+    return settled, stated
+
+
+def _about_mean(block: Block) -> Block:
+    """Return a block whose centre was found: about its mean, and in its own scales."""
+    return dataclasses.replace(block, mean=np.zeros_like(block.mean))
+
+
+def _centred(clip: Clip, block: Block, found: bool) -> Clip:
+    """Return the clip about the mean that is expected; ranges hardly cut rows about it."""
+    if not found or block.cut:
+        return clip
+    return dataclasses.replace(
+        clip, centre=clip.centre + clip.scale * block.mean, box=False, middle=None
+    )
 
 
 def _counts(block: Block, n: int, *, directions: float, seed: int) -> NDArray[np.float64]:

@@ -3,8 +3,8 @@
 Under stated assumptions about the rows (`Law`: their means, their spread, what explains them) the
 forecast draws some thousand rows, shortens them to the bounds, sums them, adds Gaussian noise of the
 plan's exact scales to all sums, the means among them, estimates with the real estimators, and scores the
-coefficients on new rows. Nothing here sees a row of data, and the time does not depend on n, nor on l
-beyond `MOST_OUTCOMES`.
+coefficients on new rows. Nothing here sees a row of data. Large problems are stood for by smaller ones
+(`reduced`), so the time does not depend on n, d or l.
 
 What is left out: rounding onto the grid, and every difference between the data and the assumptions.
 """
@@ -19,26 +19,30 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from primo._util.threads import blas_threads
 from primo.errors import InputError
 from primo.forecast.assumptions import Signal, as_signal, preferred
 from primo.forecast.expected_norms import with_expected_norms
 from primo.forecast.law import Law, law_of
+from primo.forecast.reduced import (
+    LARGEST,
+    MOST_WHOLE,
+    Reduction,
+    reduced_law,
+    reduction_of,
+    whole_outcomes,
+)
 from primo.forecast.simulate import Drawn, draw
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.settings import check_association
-from primo.privacy.protection import Protection
 from primo.released.estimate import ESTIMATORS
 
 __all__ = ["Prediction", "is_forecast", "predict", "predict_all", "predict_ways"]
 
 MOST_OUTCOMES = 200  # simulated; more are represented by these
 MOST_REPEATS, FEWEST_REPEATS = 12, 4
-SMALL, SMALL_REPEATS = (
-    20,
-    40,
-)  # directions up to which repeats cost next to nothing, and their number
+SMALL, SMALL_REPEATS = 20, 40  # features up to which repeats cost next to nothing, and their number
 ENOUGH = 100  # outcomes, over all repeats
-LARGE, VERY_LARGE = 200, 400  # directions; a repeat costs their cube, and each is a draw of its own
 _SEED = 20_231_107
 
 
@@ -89,7 +93,8 @@ def predict_ways(
     Deterministic: draws come from a fixed seed (nobody is protected by them), and are the same for
     every plan of the same n, d and l, so that predictions can be compared and bisected.
 
-    Cost: a few calls of each estimator on d features and at most `MOST_OUTCOMES` outcomes.
+    Cost: a few calls of each estimator on at most 192 features and, unless YᵀY is exact, `MOST_OUTCOMES`
+    outcomes: about a second, whatever the sizes (`reduced`).
     """
     for plan, association in ways:
         check_association(association, plan.protection)
@@ -104,37 +109,48 @@ def predict_ways(
     settled = [with_expected_norms(plan, signal) for plan, _ in ways]
     laws = [law_of(plan, stated) for plan, stated in settled]
     ways = [(plan, association) for (plan, _), (_, association) in zip(settled, ways, strict=True)]
-    scores: list[list[list[float]]] = [[] for _ in ways]
-    for repeat in range(max(MOST_REPEATS, SMALL_REPEATS)):
-        drawn: dict[tuple[object, ...], Drawn] = {}
-        for (plan, association), law, found in zip(ways, laws, scores, strict=True):
-            simulated = _simulated(plan)
-            if repeat >= _repeats(plan, simulated):
-                continue
-            kind = simulated, plan.covariance_origin, plan.features.norm, plan.outcomes.norm
-            if kind not in drawn:
-                drawn[kind] = draw(plan, law, simulated, seed=(_SEED, repeat))
-            cohort = drawn[kind].under(plan)
-            release = cohort.release(association)
-            found.append([cohort.r2(release, name) for name in estimators])
+    size = reduction_of([plan for plan, _ in ways])
+    simulated_laws = [reduced_law(law, size) for law in laws]
+    with blas_threads(1):  # small matrices
+        scores = _scores(ways, simulated_laws, size, estimators)
     ideal = _without_privacy(laws[0], n=ways[0][0].n, d=ways[0][0].d)
     shapes = len(signal.alignments)
     return [tuple(_predictions(np.array(found), ideal, shapes)) for found in scores]
 
 
-def _simulated(plan: Plan) -> int:
-    """Return how many outcomes are simulated; they stand for all."""
-    if plan.protection is Protection.FEATURES and plan.full_outcome_moments:
-        return plan.l  # two-sided filters of exact YᵀY: no part of it stands for the whole
-    return min(plan.l, MOST_OUTCOMES)
+def _scores(
+    ways: Sequence[tuple[Plan, str]],
+    laws: Sequence[Law],
+    size: Reduction,
+    estimators: Sequence[str],
+) -> list[list[list[float]]]:
+    """R² of every way, (repeats, estimators) each."""
+    scores: list[list[list[float]]] = [[] for _ in ways]
+    for repeat in range(max(MOST_REPEATS, SMALL_REPEATS)):
+        drawn: dict[tuple[object, ...], Drawn] = {}
+        for (plan, association), law, found in zip(ways, laws, scores, strict=True):
+            simulated = _simulated(plan, size.l)
+            if repeat >= _repeats(size.d, simulated):
+                continue
+            kind = simulated, plan.covariance_origin, plan.features.norm, plan.outcomes.norm
+            if kind not in drawn:
+                drawn[kind] = draw(plan, law, simulated, size=size, seed=(_SEED, repeat))
+            cohort = drawn[kind].under(plan)
+            release = cohort.release(association)
+            found.append([cohort.r2(release, name) for name in estimators])
+    return scores
 
 
-def _repeats(plan: Plan, simulated: int) -> int:
+def _simulated(plan: Plan, l: int) -> int:
+    """Return how many of l outcomes are simulated; they stand for all."""
+    return min(l, MOST_WHOLE if whole_outcomes(plan) else MOST_OUTCOMES)
+
+
+def _repeats(d: int, simulated: int) -> int:
     """Return how many cohorts are drawn: an even number, so that both usual alignments count alike."""
-    directions = min(plan.d, plan.n)
-    if directions > LARGE:
-        return 2 if directions > VERY_LARGE else FEWEST_REPEATS
-    most = SMALL_REPEATS if directions <= SMALL else MOST_REPEATS
+    if d > LARGEST:
+        return FEWEST_REPEATS
+    most = SMALL_REPEATS if d <= SMALL else MOST_REPEATS
     wanted = max(FEWEST_REPEATS, math.ceil(ENOUGH / simulated))
     return min(most, wanted + wanted % 2)
 

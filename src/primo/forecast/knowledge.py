@@ -16,17 +16,17 @@ import numpy as np
 
 from primo.errors import InputError, WeakGuaranteeWarning
 from primo.forecast.assumptions import Signal
-from primo.forecast.forecast import LARGE, is_forecast, predict
+from primo.forecast.forecast import is_forecast, predict
 from primo.forecast.law import Block, law_of
+from primo.forecast.reduced import LARGEST
 from primo.forecast.table import R2_TOLERANCE, Better
 from primo.planning.make import extension_plan, make_plan
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.settings import Settings
-from primo.privacy.bounds import Bounds, Clip
+from primo.privacy.bounds import AUTO, Bounds, Clip
 
 __all__ = ["better_knowledge", "bounds_of", "replanned"]
 
-TOO_LARGE = 700  # features, beyond which each forecast takes minutes
 _NORM_FACTOR = 1.25  # lengths of a usual row of genotypes, as Bounds.from_frequencies has it
 
 
@@ -45,13 +45,13 @@ def better_knowledge(
     """Forecast the release under bounds that say more; return what beats `than`, the best first.
 
     Nothing is read: means and deviations are those that are assumed or stated. Ideas that are not
-    forecast to gain more than `R2_TOLERANCE` are left out. Cost: up to five forecasts, three beyond 200
-    features, none beyond 700.
+    forecast to gain more than `R2_TOLERANCE` are left out. Cost: up to five forecasts, three where many
+    features are stood for by fewer.
     """
-    if min(plan.d, plan.n) > TOO_LARGE or not is_forecast(plan):
+    if not is_forecast(plan):
         return ()
     law = law_of(plan, signal)
-    ideas, most = [], 1 if plan.d > LARGE else 2  # of either block; the last says the most
+    ideas, most = [], 1 if plan.d > LARGEST else 2  # of either block; the last says the most
     if plan.covariance_origin is CovarianceOrigin.ROWS and plan.protection.features_private:
         ideas += _feature_ideas(plan.features, law.features)[-most:]
     if plan.protection.outcomes_private:
@@ -80,9 +80,15 @@ def replanned(
     features: Bounds | None = None,
     outcomes: Bounds | None = None,
 ) -> Plan:
-    """Return the plan of the same release at another epsilon, or with other bounds."""
+    """Return the plan of the same release at another epsilon, or with other bounds.
+
+    A norm that was, or is to be, found from the rows would be found again.
+    """
     epsilon = plan.budget.epsilon if epsilon is None else epsilon
-    outcomes = bounds_of(plan.outcomes) if outcomes is None else outcomes
+    if outcomes is None:
+        outcomes = bounds_of(plan.outcomes, auto="outcomes" in plan.auto_norms)
+    if features is None:
+        features = bounds_of(plan.features, auto="features" in plan.auto_norms)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakGuaranteeWarning)  # the release itself has warned
         if plan.earlier_mu:  # the covariance is paid for already
@@ -93,7 +99,7 @@ def replanned(
             epsilon=epsilon,
             delta=plan.budget.delta,
             protection=plan.protection,
-            feature_bounds=bounds_of(plan.features) if features is None else features,
+            feature_bounds=features,
             outcome_bounds=outcomes,
             fit_intercept=plan.intercept,
             split=plan.split if plan.covariance_noisy else None,
@@ -103,13 +109,12 @@ def replanned(
         return make_plan(settings, n=plan.n, d=plan.d, l=plan.l)
 
 
-def bounds_of(clip: Clip) -> Bounds:
-    """Return the bounds that a plan was made with."""
+def bounds_of(clip: Clip, *, auto: bool = False) -> Bounds:
+    """Return the bounds that a plan was made with; with `auto`, the norm is to be found."""
+    norm = AUTO if auto else clip.norm
     if clip.box:
-        return Bounds(
-            lower=clip.centre - clip.scale, upper=clip.centre + clip.scale, norm=clip.norm
-        )
-    return Bounds(centre=clip.centre, scale=clip.scale, norm=clip.norm)
+        return Bounds(lower=clip.centre - clip.scale, upper=clip.centre + clip.scale, norm=norm)
+    return Bounds(centre=clip.centre, scale=clip.scale, norm=norm)
 
 
 def _forecast(plan: Plan, idea: _Idea, association: str, estimator: str, signal: Signal) -> float:

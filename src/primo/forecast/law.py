@@ -49,6 +49,7 @@ class Block:
     genotypes: NDArray[np.bool_]  # (width,) columns taken for genotypes without public frequencies
     ranges: NDArray[np.bool_]  # (width,) columns of which nothing but a range is known
     words: str  # what was assumed, and why
+    limit: float = 1.0  # where values are cut: the half-width of a range
 
     @property
     def length(self) -> float:
@@ -120,6 +121,7 @@ def law_of(plan: Plan, signal: Signal) -> Law:
         spread=signal.feature_spread,
         share=signal.feature_share(),
         found="features" in plan.counted,
+        columns_found=plan.column_search is not None and plan.column_search.features,
     )
     outcomes = _block(
         plan.outcomes,
@@ -129,6 +131,7 @@ def law_of(plan: Plan, signal: Signal) -> Law:
         spread=signal.outcome_spread,
         share=signal.outcome_share(plan.l),
         found="outcomes" in plan.counted,
+        columns_found=plan.column_search is not None and plan.column_search.outcomes,
     )
     return Law(features=features, outcomes=outcomes, signal=signal)
 
@@ -142,6 +145,7 @@ def _block(
     spread: float | None,
     share: float,
     found: bool,
+    columns_found: bool,
 ) -> Block:
     """Return the law of one block: what is stated of it, else what its bounds say.
 
@@ -150,11 +154,7 @@ def _block(
     """
     known = _from_bounds(clip, block, share)
     if found:
-        words = f"the norm of the {block}s is found from the rows"
-        if clip.is_plain and not clip.box:
-            words += "; their columns are centred and in comparable units"
-        else:
-            words = f"{known.words}; {words}"
+        words = _found_words(clip, block, known.words, columns=columns_found)
         known = dataclasses.replace(known, norm=math.inf, words=words)
     means, deviations, words = known.mean, known.sd, known.words
     if spread is not None:
@@ -178,8 +178,9 @@ def _block(
             words += ", standard deviations as their bounds say"
     squares = means**2 + deviations**2
     share_found = float(squares.sum()) / clip.norm**2
-    # No law within ±1 has a larger mean square than 1.
-    cut = clip.box and bool((squares > 1 + 1e-9).any())
+    # No law within ±1 of the middle has a larger mean square about it than 1.
+    placed = (means - (0.0 if clip.middle is None else clip.middle)) ** 2 + deviations**2
+    cut = clip.box and bool((placed > 1 + 1e-9).any())
     if cut:
         words += " (more than their ranges hold: values are cut)"
     elif share_found > 1 and math.isfinite(known.norm):
@@ -188,6 +189,16 @@ def _block(
     return dataclasses.replace(
         known, mean=means, sd=deviations, cut=cut, share=share_found, words=words
     )
+
+
+def _found_words(clip: Clip, block: str, known: str, *, columns: bool) -> str:
+    """Say what is assumed of a block whose norm is found."""
+    words = f"the norm of the {block}s is found from the rows"
+    if columns:
+        return f"{words}, and so are the centre and the scale of every column"
+    if clip.is_plain and not clip.box:
+        return f"{words}; their columns are centred and in comparable units"
+    return f"{known}; {words}"
 
 
 def _from_bounds(clip: Clip, block: str, share: float) -> Block:

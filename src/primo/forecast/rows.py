@@ -162,7 +162,7 @@ def _drawn(
 def _within(rows: Floats, block: Block, beyond: Floats | float) -> Floats:
     """Cut and shorten rows as a release does; `beyond` is squared length outside of these columns."""
     if block.cut:
-        rows = np.clip(rows, -1.0, 1.0)
+        rows = np.clip(rows, -block.limit, block.limit)
     if math.isinf(block.norm):
         return rows
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows) + beyond)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.forecast.law import Law
+from primo.forecast.reduced import Reduction
 from primo.forecast.rows import Sums, Truth, draw_truth, sum_rows, wishart_factor
 from primo.planning.plan import CovarianceOrigin, Plan
-from primo.privacy.bounds import Clip
 from primo.privacy.protection import Protection
 from primo.released.coefficients import coefficients
 from primo.released.moments import PublicFeatures
@@ -152,41 +152,39 @@ class Drawn:
 
     truth: Truth
     sums: Sums
+    size: Reduction
     seed: tuple[int, int]
 
     def under(self, plan: Plan) -> Cohort:
-        """Return the cohort as a plan sees it."""
+        """Return the cohort as a plan of the whole size sees it, with the noise of that plan."""
         d, m = self.truth.slopes.shape
-        small = dataclasses.replace(
-            plan, d=d, l=m, features=_scaled(plan.features, d), outcomes=_scaled(plan.outcomes, m)
-        )
         return Cohort(
-            plan=small,
-            outcomes_in_all=plan.l,
+            plan=self.size.plan(plan, d=d, l=m),
+            outcomes_in_all=self.size.l,
             truth=self.truth,
             sums=self.sums,
             seed=self.seed,
         )
 
 
-def draw(plan: Plan, law: Law, m: int, *, seed: tuple[int, int]) -> Drawn:
-    """Draw the moments of m of the plan's outcomes under the assumptions.
+def draw(
+    plan: Plan, law: Law, m: int, *, seed: tuple[int, int], size: Reduction | None = None
+) -> Drawn:
+    """Draw the moments of m outcomes under the assumptions, at the sizes that stand for the plan's.
+
+    `law` is that of these sizes; without `size` they are the plan's own.
 
     The same seed gives the same rows and noise at every budget, so that budgets can be compared.
     Cost: a few thousand rows, or ten for each feature, and their products.
     """
-    wide, d = plan.covariance_origin is CovarianceOrigin.ROW_SPACE, plan.d
+    size = size or Reduction(n=plan.n, d=plan.d, l=plan.l, times=1.0, outcomes_times=1.0)
+    wide, n, d = plan.covariance_origin is CovarianceOrigin.ROW_SPACE, size.n, size.d
     if wide and law.signal.eigenvalues is None:  # only their row space matters
-        d = min(d, max(plan.n + 1, min(3 * plan.n, WIDEST // plan.n)))
-    chosen = np.linspace(0, plan.l - 1, m).round().astype(np.intp)
+        d = min(d, max(n + 1, min(3 * n, WIDEST // n)))
+    chosen = np.linspace(0, size.l - 1, m).round().astype(np.intp)
     truth = draw_truth(law, d, chosen, seed)
-    sums = sum_rows(law, truth, n=plan.n, l=plan.l, keep_rows=wide, seed=seed)
-    return Drawn(truth=truth, sums=sums, seed=seed)
-
-
-def _scaled(clip: Clip, width: int) -> Clip:
-    """Return the bounds of columns that are in scaled units already."""
-    return Clip(centre=np.zeros(width), scale=np.ones(width), norm=clip.norm, box=False)
+    sums = sum_rows(law, truth, n=n, l=size.l, keep_rows=wide, seed=seed)
+    return Drawn(truth=truth, sums=sums, size=size, seed=seed)
 
 
 def _wishart_values(rng: np.random.Generator, size: int, degrees: float) -> Floats:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from primo.errors import Argument, InputError
+from primo._util.html import grid
+from primo.errors import Advice, Argument, InputError, in_python
 from primo.forecast.assumptions import Signal
 from primo.forecast.theory import Regime
 from primo.privacy.protection import Protection
@@ -67,6 +69,7 @@ class PlanComparison:
     signal: Signal
     assumptions: tuple[str, ...]  # all of them, in words
     variants: tuple[Variant, ...]  # the strongest protection first
+    simulated: str = ""  # what stood for the whole, in words; empty if all of it was simulated
     better: tuple[Better, ...] = ()  # than the recommended one, with better public knowledge
     outcome_sd: float | None = None  # what the assumption means in the units of the outcome bounds
 
@@ -111,6 +114,7 @@ class PlanComparison:
             "delta": self.delta,
             "signal": asdict(self.signal),
             "assumptions": list(self.assumptions),
+            "simulated": self.simulated,
             "better_knowledge": [asdict(b) for b in self.better],
             "variants": [v.to_dict() for v in self.variants],
             "recommended": self.recommended.to_dict(),
@@ -118,28 +122,55 @@ class PlanComparison:
 
     def __str__(self) -> str:
         """Return a table that needs no knowledge of privacy theory."""
-        return "\n".join((*self._head(), "", *self._table(), "", *self._advice(), *self._theory()))
+        return self.render(in_python)
 
-    def _head(self) -> list[str]:
+    def render(self, spell: Callable[[Argument | Advice], str]) -> str:
+        """Return the same table, with settings as a front end spells them."""
+        parts = (*self._head(spell), "", *self._table(), "", *self._advice(spell), *self._theory())
+        return "\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        """Show the same in a notebook."""
+        best = {protection: self.best(protection) for protection in self.protections}
+        rows = [
+            (
+                str(v.protection),
+                v.association,
+                v.estimator,
+                f"{v.predicted_r2:.3f} ± {2 * v.standard_error:.3f}",
+                f"{v.no_privacy_r2:.3f}",
+            )
+            for v in self.variants
+        ]
+        head = ("what is secret", "association", "estimator", "predicted R²", "no privacy")
+        first, *rest = self._head(in_python)
+        return grid(
+            first,
+            head,
+            rows,
+            strong=[v is best[v.protection] for v in self.variants],
+            notes=[_joined(rest), _joined(self._advice(in_python))],
+        )
+
+    def _head(self, spell: Callable[[Argument | Advice], str]) -> list[str]:
+        own = spell(Advice("own_signal", "signal=Signal(...)"))
         return [
             f"Plan for {_count(self.n, 'row')}, {_count(self.d, 'feature')}, "
             f"{_count(self.l, 'outcome')}; "
             f"epsilon {self.epsilon:g}, delta {self.delta:.3g}. No data was read.",
             *_wrap(
                 f"Assumed: {'; '.join(self.assumptions)}. If that is wrong, so is the prediction: "
-                "state your own with signal=Signal(...), or by --signal-r2, --outcome-sd and "
-                "--feature-sd." + self._in_units()
+                f"state your own with {own}." + self._in_units(spell)
             ),
         ]
 
-    def _in_units(self) -> str:
+    def _in_units(self, spell: Callable[[Argument | Advice], str]) -> str:
+        own = spell(Argument("signal.outcome_sd", ...))
         if self.outcome_sd is None:
-            return (
-                " Bounds that fit are assumed; give yours, and outcome_sd=, to see what they cost."
-            )
+            return f" Bounds that fit are assumed; give yours, and {own}, to see what they cost."
         return (
             f" For the outcomes that is a standard deviation of {self.outcome_sd:.3g} (median) in their "
-            "own units; if yours differs, pass outcome_sd=."
+            f"own units; if yours differs, give {own}."
         )
 
     def _table(self) -> list[str]:
@@ -160,16 +191,22 @@ class PlanComparison:
         lines += _wrap(
             "R²: the share of the variance of all outcomes together that the fit explains on new rows, "
             "1 at best, 0 for predicting the mean, below 0 for worse than that; ± is the precision of "
-            "this simulation. No privacy: a ridge with the best penalty. * marks the best way to "
-            "protect what is secret."
+            "this simulation"
+            + (f" ({self.simulated})" if self.simulated else "")
+            + ". No privacy: a ridge with the best penalty. * marks the best way to protect what is "
+            "secret."
         )
         return lines
 
-    def _advice(self) -> list[str]:
+    def _advice(self, spell: Callable[[Argument | Advice], str]) -> list[str]:
         chosen = self.recommended
+        settings = (
+            Argument("protection", str(chosen.protection)),
+            Argument("association", chosen.association),
+            Argument("estimator", chosen.estimator),
+        )
         text = (
-            f"Recommended: protection={str(chosen.protection)!r}, "
-            f"association={chosen.association!r}, estimator={chosen.estimator!r}: predicted R² "
+            f"Recommended: {', '.join(map(spell, settings))}: predicted R² "
             f"{chosen.predicted_r2:.3f}; privacy costs {chosen.lost:.3f}."
         )
         if chosen.predicted_r2 < 0.1 * chosen.no_privacy_r2:
@@ -179,8 +216,8 @@ class PlanComparison:
             if other.predicted_r2 > chosen.predicted_r2 + R2_TOLERANCE:
                 public = "outcomes" if protection is Protection.FEATURES else "features"
                 text += (
-                    f" If the {public} are public anyway, protection={str(protection)!r} gives "
-                    f"{other.predicted_r2:.3f}."
+                    f" If the {public} are public anyway, "
+                    f"{spell(Argument('protection', str(protection)))} gives {other.predicted_r2:.3f}."
                 )
         lines = _wrap(text)
         if self.better:
@@ -214,6 +251,10 @@ class PlanComparison:
                 + (" The bound promises nothing here." * found.trivial)
             )
         return lines
+
+
+def _joined(lines: list[str]) -> str:
+    return " ".join(line.strip() for line in lines if line.strip())
 
 
 def _count(number: int, thing: str) -> str:

@@ -270,14 +270,14 @@ class Ledger:
             )
         return state.last.hash
 
-    def export(self, path: str | os.PathLike[str]) -> Path:
+    def export(self, path: str | os.PathLike[str], *, replace: bool = True) -> Path:
         """Write the verified history for an auditor: .jsonl with the chain, or .csv as a table.
 
-        Neither holds a token of a person.
+        Neither holds a token of a person. `replace` says whether a file that is there may be replaced.
         """
         rows = self._store.rows()
         state = read_state(rows, self._key, where=self.where)
-        return write_export(Path(path), rows, state.entries)
+        return write_export(Path(path), rows, state.entries, replace=replace)
 
     def grant_reader(self, role: str) -> None:
         """Let a role of the database read the history, and neither write nor see the tokens."""

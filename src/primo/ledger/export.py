@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from primo._util.atomic import as_text, whole_file
+from primo._util.reading import unreadable
 from primo.errors import InputError, LedgerError
 from primo.ledger.chain import Row, read_chain, to_line
 from primo.ledger.entries import Entry
@@ -22,11 +23,13 @@ _COLUMNS = (
 )
 
 
-def write_export(path: Path, rows: Iterable[Row], entries: Iterable[Entry]) -> Path:
+def write_export(
+    path: Path, rows: Iterable[Row], entries: Iterable[Entry], *, replace: bool = True
+) -> Path:
     """Write entries to a .jsonl or .csv file, whole or not at all."""
     if path.suffix not in (".jsonl", ".csv"):
         raise InputError(f"{str(path)!r} must end in .jsonl (with the chain) or .csv (a table)")
-    with whole_file(path, private=True) as binary, as_text(binary) as file:
+    with whole_file(path, private=True, replace=replace) as binary, as_text(binary) as file:
         if path.suffix == ".csv":
             _write_table(file, entries)
         else:
@@ -45,7 +48,7 @@ def verify_export(path: str | os.PathLike[str]) -> str:
                 number = int(stored["entry"]["number"])
                 rows.append(Row(number=number, body=body, hash=stored["hash"], seal=stored["seal"]))
     except OSError as error:
-        raise InputError(f"{str(path)!r} cannot be read: {error.strerror}") from None
+        raise unreadable(path, error) from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise LedgerError(
             f"line {len(rows) + 1} of {str(path)!r} is not an exported entry; export the ledger again"

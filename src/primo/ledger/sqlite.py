@@ -11,6 +11,7 @@ journal the same. A file, or a journal next to it, that somebody else made could
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
@@ -86,6 +87,7 @@ class SqliteStore:
             raise InputError(
                 f"the folder {str(self.path.parent)!r} does not exist; create it first"
             )
+        self._refuse_folder()
         self._check_folder()
         try:
             with suppress(FileExistsError):
@@ -154,16 +156,27 @@ class SqliteStore:
                 f"{self.where!r} cannot be used: {_REMEDIES['SQLITE_CORRUPT']}"
             ) from None
 
+    def _refuse_folder(self) -> None:
+        if self.path.is_dir():
+            raise InputError(
+                f"{self.where!r} is a folder, and a ledger is one file",
+                remedy=f"give the name of a file, for example {str(self.path / 'cohort.ledger')!r}",
+            )
+
     def _check_ours(self) -> None:
         """Refuse a file, or a journal next to it, that others made or may read.
 
         By name and not by descriptor: closing one would release the locks of other connections.
         """
+        self._refuse_folder()
         if not (self.path.is_file() or self.path.is_symlink()):
             raise InputError(
                 f"there is no ledger at {self.where!r}",
                 remedy=Message.of(
-                    "make one with ", Advice("create_ledger", "create_ledger (primo ledger init)")
+                    "make one with ",
+                    Advice(
+                        "create_ledger", "primo.create_ledger(...)", about=shlex.quote(self.where)
+                    ),
                 ),
             )
         self._check_folder()

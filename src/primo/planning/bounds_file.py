@@ -10,6 +10,9 @@ norm = "auto"         # found privately; or a row norm in scaled units, (value -
 lower = 18
 upper = 90
 
+[features.columns.region]
+levels = ["north", "south", "west"]   # a column of categories: indicators of all levels but the first
+
 [outcomes]
 centre = 0            # instead of a range: centre (or center), scale and a norm
 scale = 1
@@ -28,11 +31,14 @@ from typing import Any
 
 import numpy as np
 
+from primo._util.closeness import did_you_mean
+from primo._util.reading import unreadable
 from primo.errors import BoundsError, InputError
+from primo.levels import Levels
 from primo.privacy.bounds import AUTO, Bounds
 from primo.privacy.budget import is_number
 
-__all__ = ["Limit", "block_bounds", "read_bounds_file"]
+__all__ = ["Limit", "block_bounds", "read_bounds_file", "stated_levels", "without_levels"]
 
 _BLOCKS = ("features", "outcomes")
 _KEYS = ("lower", "upper", "centre", "scale")
@@ -58,7 +64,7 @@ def read_bounds_file(path: str | os.PathLike[str]) -> dict[str, Any]:
         with open(path, "rb") as file:
             table = tomllib.load(file)
     except OSError as error:
-        raise InputError(f"bounds file {str(path)!r}: {error.strerror}") from None
+        raise unreadable(path, error) from None
     except (
         ValueError,
         RecursionError,
@@ -78,8 +84,31 @@ def read_bounds_file(path: str | os.PathLike[str]) -> dict[str, Any]:
             if not isinstance(column, dict):
                 raise InputError(f"{where} must be a section with lower and upper")
             _respell(column, where)
-            _only(column, _KEYS, where)
+            _only(column, (*_KEYS, "levels"), where)
+            if "levels" in column:
+                if len(column) > 1:
+                    raise InputError(
+                        f"{where}: a column of categories has levels and no other bounds"
+                    )
+                Levels.of(column["levels"], where)
     return table
+
+
+def stated_levels(table: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the levels that a bounds file states, by name or pattern of a column."""
+    return {
+        name: column["levels"]
+        for block in _BLOCKS
+        for name, column in table.get(block, {}).get("columns", {}).items()
+        if "levels" in column
+    }
+
+
+def without_levels(spec: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the section of a block without the columns that only have levels."""
+    kept = dict(spec or {})
+    columns = {n: c for n, c in kept.pop("columns", {}).items() if "levels" not in c}
+    return {**kept, "columns": columns} if columns else kept
 
 
 def block_bounds(
@@ -105,16 +134,24 @@ def block_bounds(
     common = _limit(spec, f"[{block}]") if any(key in spec for key in _KEYS) else None
     if not columns and not known and common is None:
         return Bounds(norm=norm)
+    coded = {p: Levels.of(c["levels"], p) for p, c in columns.items() if "levels" in c}
+    categories = _categories(names, coded)
+    used = {pattern for pattern, _ in categories.values()}
     for pattern in columns:
-        if not any(fnmatchcase(name, pattern) for name in names):
+        if pattern not in used and not any(fnmatchcase(name, pattern) for name in names):
             raise InputError(
                 f"[{block}.columns.{pattern}] matches no column of the {block}, which are called "
-                f"{', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
+                f"{', '.join(names[:3])}{' ...' if len(names) > 3 else ''}",
+                remedy=did_you_mean(pattern, names) or None,
             )
     overrides = {
         pattern: _limit(column, f"[{block}.columns.{pattern}]")
         for pattern, column in columns.items()
+        if pattern not in coded
     }
+    for name, (pattern, _) in categories.items():
+        levels = coded[pattern]
+        overrides[name] = Limit(centre=levels.centre, scale=levels.scale, box=True)
     limits = [_pick(name, overrides, common, known) for name in names]
     without = [name for name, limit in zip(names, limits, strict=True) if limit is None]
     if without:
@@ -123,7 +160,22 @@ def block_bounds(
             f"publicly known of it in the bounds file:\n[{block}.columns.{_quoted(without[0])}]\n"
             "lower = ...\nupper = ..."
         )
+    if norm is None and len(set(categories.values())) < len(categories):
+        # The indicators of a column are together no longer than one column in its range.
+        norm = (len(names) - len(categories) + len(set(categories.values()))) ** 0.5
     return _bounds([limit for limit in limits if limit is not None], norm, block)
+
+
+def _categories(names: Sequence[str], coded: Mapping[str, Levels]) -> dict[str, tuple[str, str]]:
+    """Return the pattern and the column behind every name that is an indicator."""
+    found: dict[str, tuple[str, str]] = {}
+    for pattern, levels in coded.items():
+        for name in names:
+            for end in levels.indicators(""):
+                column = name.removesuffix(end)
+                if name.endswith(end) and fnmatchcase(column, pattern):
+                    found.setdefault(name, (pattern, column))
+    return found
 
 
 def _bounds(limits: list[Limit], norm: float | str | None, block: str) -> Bounds:
@@ -132,7 +184,9 @@ def _bounds(limits: list[Limit], norm: float | str | None, block: str) -> Bounds
     if all(limit.box for limit in limits):
         return Bounds(lower=centre - scale, upper=centre + scale, norm=norm)
     if norm is None:
-        raise BoundsError(f"[{block}] has a centre and scale, so it needs a row norm: norm = ...")
+        raise BoundsError(
+            f'[{block}] has a centre and scale, so it needs a row norm: norm = "auto" finds it'
+        )
     return Bounds(centre=centre, scale=scale, norm=norm)
 
 

@@ -18,8 +18,11 @@ from primo.errors import InputError, PrivacyError
 from primo.planning.make import margin_of, paper_algorithm, sampled_scales
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.rounds import why_one_round
+from primo.planning.searches import Searches, searched_numbers
 from primo.planning.settings import Settings, check_choices
 from primo.privacy.calibration import epsilon_with_margin
+from primo.privacy.centre_search import SUM_VARIANCE_BITS, CentreSearch
+from primo.privacy.column_search import ColumnSearch
 from primo.privacy.grid import Grid
 from primo.privacy.norm_search import LARGEST_UNIT, VARIANCE_BITS
 from primo.privacy.paper import PaperAlgorithm, paper_scales
@@ -188,12 +191,16 @@ def _searched(plan: Plan) -> Fraction:
     clips = {"features": plan.features, "outcomes": plan.outcomes}
     _refuse(
         all(
-            clips[block].box and math.isclose(clips[block].norm, math.sqrt(clips[block].width))
+            clips[block].box and math.isclose(clips[block].norm, clips[block].longest)
             for block in plan.declined
         ),
         "the plan is not one that primo makes: a norm was not looked for and is not that of ranges",
     )
     if search is None:
+        _refuse(
+            plan.centre_search is None and plan.column_search is None,
+            "the plan is not one that primo makes: it finds centres and no norms",
+        )
         return Fraction(0)
     _refuse(
         search.variance_bits == VARIANCE_BITS
@@ -204,18 +211,71 @@ def _searched(plan: Plan) -> Fraction:
         ),
         "the noise of the histograms of row lengths does not fit the plan",
     )
+    return search.spent + _centred(plan, plan.centre_search) + _columns(plan, plan.column_search)
+
+
+def _centred(plan: Plan, search: CentreSearch | None) -> Fraction:
+    """Return the squared mu of the sums that centres are found from."""
+    if search is None:
+        return Fraction(0)
+    _refuse(
+        search.variance_bits == SUM_VARIANCE_BITS
+        and 1 <= search.count_unit <= LARGEST_UNIT
+        and search.unit >= 1
+        and search.blocks > 0
+        and plan.intercept
+        and _searchable(plan, search)
+        and not (search.features and plan.covariance_origin is not CovarianceOrigin.ROWS),
+        "the noise of the sums that centres are found from does not fit the plan",
+    )
     return search.spent
+
+
+def _columns(plan: Plan, search: ColumnSearch | None) -> Fraction:
+    """Return the squared mu of the histograms of columns."""
+    if search is None:
+        return Fraction(0)
+    _refuse(
+        search.variance_bits == VARIANCE_BITS
+        and 1 <= search.unit <= LARGEST_UNIT
+        and search.columns == search.features * plan.d + search.outcomes * plan.l
+        and search.columns > 0
+        and plan.intercept
+        and _searchable(plan, search)
+        and not (search.features and plan.covariance_origin is not CovarianceOrigin.ROWS)
+        and not (search.features and plan.features.box)
+        and not (search.outcomes and plan.outcomes.box),
+        "the noise of the histograms of columns does not fit the plan",
+    )
+    other = plan.centre_search
+    _refuse(
+        other is None
+        or not ((search.features and other.features) or (search.outcomes and other.outcomes)),
+        "the plan is not one that primo makes: it finds a centre twice",
+    )
+    return search.spent
+
+
+def _searchable(plan: Plan, search: CentreSearch | ColumnSearch) -> bool:
+    """Whether only private blocks with norm="auto" are searched."""
+    return all(
+        plan.is_private(block) and block in plan.auto_norms
+        for block in ("features", "outcomes")
+        if getattr(search, block)
+    )
 
 
 def _check_epsilon(plan: Plan) -> None:
     """Compute epsilon at delta from the noise, and compare it with what is stated and was asked for."""
     histograms = len(plan.auto_norms)
+    searches = Searches(centres=plan.centre_search, columns=plan.column_search)
     own = margin_of(
         plan.width,
         plan.l,
         plan.full_outcome_moments,
         histograms=histograms,
         rounds=plan.round_count,
+        further=searched_numbers(searches, d=plan.d, l=plan.l),
     )
     earlier = plan.earlier_mu > 0  # the margins of the earlier releases are then included
     _refuse(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from primo.errors import Argument, BoundsError, InputError, Message, WeakGuaranteeWarning
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.rounds import AUTO_ROUNDS, check_rounds, why_one_round
+from primo.planning.searches import NONE, Columns, Searches, plan_searches, searched_numbers
 from primo.planning.settings import Settings, associations_for, check_choices, spelled_missing
 from primo.privacy.bounds import Bounds, as_bounds, missing_bounds
 from primo.privacy.budget import Budget, is_whole
 from primo.privacy.calibration import epsilon_with_margin, lattice_margin, mu_of, split_ratio
 from primo.privacy.grid import SMALLEST_VARIANCE_BITS, Grid, joint_grid, make_grid
 from primo.privacy.lengths import BINS
-from primo.privacy.norm_search import DEFAULT_SHARE, NormSearch, norm_search, speaks
+from primo.privacy.norm_search import DEFAULT_SHARE
 from primo.privacy.paper import PaperAlgorithm, paper_scales
 from primo.privacy.protection import Protection
 from primo.privacy.rounds import make_rounds, round_shares
@@ -63,10 +65,10 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     intercept = bool(settings.fit_intercept)
     full = _full(settings.outcome_moments, l)
     auto_norms = _auto_norms(settings, features=features, outcomes=outcomes)
-    count = _round_count(settings, protection, origin)
-    margin = margin_of(d + intercept, l, full, histograms=len(auto_norms), rounds=count)
+    histograms, count = len(auto_norms), _round_count(settings, protection, origin)
+    margin = margin_of(d + intercept, l, full, histograms=histograms, rounds=count)
     covariance_noisy = protection.features_private and origin is CovarianceOrigin.ROWS
-    search, rounds = None, None
+    searches, rounds = NONE, None
     if settings.calibration != "exact":
         algorithm = paper_algorithm(protection, settings.calibration, rows)
         calibrated = _paper(budget, n, algorithm, protection, rows, margin)
@@ -75,9 +77,35 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     else:
         # Where no covariance is paid for there is nothing to split; 2 minimises σ₂.
         ratio = (settings.split or split_ratio(l)) if covariance_noisy else 2.0
-        mu = mu_of(budget, margin=margin)
-        search = _norm_search(auto_norms, protection, mu=mu, share=settings.norm_share, n=n)
-        left = mu if search is None else remaining_mu(mu, search)
+        blocks = {
+            block: Columns.of(bounds, width, movable=movable)
+            for block, bounds, width, private, movable in (
+                (
+                    "features",
+                    features,
+                    d,
+                    protection.features_private,
+                    intercept and origin is CovarianceOrigin.ROWS,
+                ),
+                ("outcomes", outcomes, l, protection.outcomes_private, intercept),
+            )
+            if block in auto_norms and private
+        }
+        mu, margin, searches = _searched(
+            blocks,
+            budget=budget,
+            share=settings.norm_share,
+            n=n,
+            margin=lambda found: margin_of(
+                d + intercept,
+                l,
+                full,
+                histograms=histograms,
+                rounds=count,
+                further=searched_numbers(found, d=d, l=l),
+            ),
+        )
+        left = remaining_mu(mu, searches)
         if count == 1:
             grid = joint_grid(mu=left, split=ratio, n=n)
         else:
@@ -107,7 +135,9 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
         covariance_origin=origin,
         rows_per_person=settings.rows_per_person,
         auto_norms=auto_norms,
-        norm_search=search,
+        norm_search=searches.norms,
+        centre_search=searches.centres,
+        column_search=searches.columns,
         rounds=rounds,
     )
     _check_fallback(plan, features=features, outcomes=outcomes)
@@ -136,9 +166,36 @@ def _round_count(settings: Settings, protection: Protection, origin: CovarianceO
     return int(settings.rounds)
 
 
-def remaining_mu(mu: float, search: NormSearch) -> float:
-    """Return what the histograms of row lengths leave of mu, never more than that."""
-    return math.sqrt(mu**2 - float(search.spent)) * (1 - 1e-12)
+def remaining_mu(mu: float, searches: Searches) -> float:
+    """Return what the stages that find bounds leave of mu, never more than that."""
+    if searches == NONE:
+        return mu
+    return math.sqrt(mu**2 - float(searches.spent)) * (1 - 1e-12)
+
+
+def _searched(
+    blocks: dict[str, Columns],
+    *,
+    budget: Budget,
+    share: float,
+    n: int,
+    margin: Callable[[Searches], float],
+) -> tuple[float, float, Searches]:
+    """Decide on the stages that find bounds; return mu, the lattice margin and the stages.
+
+    The margin grows with the numbers that the stages release, and mu falls with the margin, by less
+    than its last digits: what is decided with the one is made with the other.
+    """
+    decided = NONE
+    for _ in range(3):
+        mu = mu_of(budget, margin=margin(decided))
+        found = plan_searches(blocks, mu=mu, share=share, n=n)
+        if margin(found) == margin(decided):
+            return mu, margin(found), found
+        decided = found
+    # A tie that every new margin decides otherwise: norms alone, whose margin is the least.
+    mu = mu_of(budget, margin=margin(NONE))
+    return mu, margin(NONE), Searches(norms=found.norms)
 
 
 def _auto_norms(settings: Settings, *, features: Bounds, outcomes: Bounds) -> tuple[str, ...]:
@@ -163,18 +220,6 @@ def _auto_norms(settings: Settings, *, features: Bounds, outcomes: Bounds) -> tu
             ),
         )
     return found
-
-
-def _norm_search(
-    auto_norms: tuple[str, ...], protection: Protection, *, mu: float, share: float, n: int
-) -> NormSearch | None:
-    """Plan the noisy histograms of private blocks; None without any, or if they would say nothing."""
-    features = "features" in auto_norms and protection.features_private
-    outcomes = "outcomes" in auto_norms and protection.outcomes_private
-    if not (features or outcomes):
-        return None
-    search = norm_search(mu=math.sqrt(share) * mu, features=features, outcomes=outcomes)
-    return search if speaks(n, search.sigma) else None
 
 
 def _check_fallback(plan: Plan, *, features: Bounds, outcomes: Bounds) -> None:
@@ -245,10 +290,23 @@ def extension_plan(
         raise InputError(Argument("l", l), " must be at least 1")
     full = _full("auto", l)
     auto_norms = ("outcomes",) if outcomes.auto_norm else ()
-    margin = margin_of(earlier.width, l, full, histograms=len(auto_norms))
-    mu = mu_of(budget, margin=margin)
-    search = _norm_search(auto_norms, earlier.protection, mu=mu, share=DEFAULT_SHARE, n=earlier.n)
-    left = mu if search is None else remaining_mu(mu, search)
+    blocks = {}
+    if auto_norms and earlier.protection.outcomes_private:
+        blocks["outcomes"] = Columns.of(outcomes, l, movable=earlier.intercept)
+    mu, margin, searches = _searched(
+        blocks,
+        budget=budget,
+        share=DEFAULT_SHARE,
+        n=earlier.n,
+        margin=lambda found: margin_of(
+            earlier.width,
+            l,
+            full,
+            histograms=len(auto_norms),
+            further=searched_numbers(found, d=earlier.d, l=l),
+        ),
+    )
+    left = remaining_mu(mu, searches)
     q = left**2 / 4 * (1 - 1e-11)
     grid = make_grid(
         p=q / 2, q=q, n=earlier.n, feature_radius_squared=earlier.grid.feature_radius_squared
@@ -290,7 +348,9 @@ def extension_plan(
         earlier_mu=earlier.total_mu,
         rows_per_person=earlier.rows_per_person,
         auto_norms=auto_norms,
-        norm_search=search,
+        norm_search=searches.norms,
+        centre_search=searches.centres,
+        column_search=searches.columns,
     )
     _check_fallback(plan, features=Bounds(norm=1.0), outcomes=outcomes)
     return plan
@@ -381,9 +441,11 @@ def _full(outcome_moments: str, l: int) -> bool:
     return outcome_moments == "full" or (outcome_moments == "auto" and l <= FULL_OUTCOME_MOMENTS)
 
 
-def margin_of(width: int, l: int, full: bool, *, histograms: int = 0, rounds: int = 1) -> float:
-    """Return the lattice margin of a release of this many numbers."""
+def margin_of(
+    width: int, l: int, full: bool, *, histograms: int = 0, further: int = 0, rounds: int = 1
+) -> float:
+    """Return the lattice margin of a release of this many numbers, `further` ones included."""
     count = width * (width + 1) // 2 + width * l + (l * (l + 1) // 2 if full else l)
     count *= rounds
-    count += histograms * BINS
+    count += histograms * BINS + further
     return lattice_margin(count, SMALLEST_VARIANCE_BITS)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
+from primo._util.html import facts
 from primo.errors import Argument, InputError
 from primo.privacy.accounting import Cost
 from primo.privacy.bounds import Clip
 from primo.privacy.budget import Budget
 from primo.privacy.calibration import epsilon_with_margin
+from primo.privacy.centre_search import CentreSearch
+from primo.privacy.column_search import ColumnSearch
 from primo.privacy.grid import Grid
 from primo.privacy.norm_search import NormSearch
 from primo.privacy.protection import Protection
@@ -80,6 +84,8 @@ class Plan:
     rows_per_person: int = 1  # 2 where a row is a haplotype; the guarantee above is for one row
     auto_norms: tuple[str, ...] = ()  # blocks whose norm was asked to be found: norm="auto"
     norm_search: NormSearch | None = None  # noisy histograms that private norms are found from
+    centre_search: CentreSearch | None = None  # noisy sums that centres are found from, before that
+    column_search: ColumnSearch | None = None  # noisy histograms of columns, before all of that
     rounds: Rounds | None = (
         None  # noise of every round, `grid` that of the first; None: one release
     )
@@ -90,6 +96,30 @@ class Plan:
             raise InputError(
                 Argument("rows_per_person"), f" must be at most {MOST_ROWS_PER_PERSON}"
             )
+
+    def _repr_html_(self) -> str:
+        """Show the contract as a table, in a notebook."""
+        noise = (
+            ("covariance", self.covariance_sigma),
+            ("association", self.association_sigma),
+            ("outcome moments", self.outcome_sigma),
+        )
+        return facts(
+            f"Plan: {self.n} rows, {self.d} features, {self.l} outcomes",
+            [
+                ("Protected", self.protection.sentence),
+                ("Guarantee", f"epsilon {self.epsilon!r} at delta {self.budget.delta!r}"),
+                ("mu", f"{self.mu!r} of Gaussian DP"),
+                (
+                    "Bounds",
+                    f"row norm {self.features.norm:.4g} of the features, {self.outcomes.norm:.4g} of "
+                    "the outcomes, in scaled units",
+                ),
+                ("Noise", "; ".join(f"{name} {sigma:.4g}" for name, sigma in noise)),
+                ("Covariance", str(self.covariance_origin)),
+                ("Calibration", self.calibration),
+            ],
+        )
 
     @property
     def round_count(self) -> int:
@@ -110,6 +140,22 @@ class Plan:
     def declined(self) -> tuple[str, ...]:
         """Blocks with norm="auto" whose rows are too few to find one: the stated bound is used."""
         return tuple(block for block in self.auto_norms if block not in self.counted)
+
+    @property
+    def searched(self) -> Fraction:
+        """Squared mu of all stages that find bounds, exactly; part of `mu`."""
+        searches = (self.norm_search, self.centre_search, self.column_search)
+        return sum((search.spent for search in searches if search is not None), Fraction(0))
+
+    @property
+    def centred(self) -> tuple[str, ...]:
+        """Blocks whose centre is found from the rows, with noise."""
+        searches = (self.centre_search, self.column_search)
+        return tuple(
+            block
+            for block in self.auto_norms
+            if any(search is not None and getattr(search, block) for search in searches)
+        )
 
     def is_private(self, block: str) -> bool:
         """Whether "features" or "outcomes" are protected."""

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from primo.errors import Advice, Argument, BoundsError, InputError, Message
+from primo.levels import Levels
+from primo.privacy.clip import Clip
 
 __all__ = ["AUTO", "Bounds", "Clip", "as_bounds"]
 
 Vector = NDArray[np.float64]
-
-#: Norms and scales lie between 1e-100 and 1e100, so that squares of both stay inside float64.
-_LARGEST = 1e100
 
 #: A norm that is found from the rows, privately.
 AUTO = "auto"
@@ -30,40 +29,6 @@ _RAREST = 0.01
 
 #: Default norm of rows of genotypes, in mean lengths of a row.
 _NORM_FACTOR = 1.25
-
-
-@dataclass(frozen=True, kw_only=True)
-class Clip:
-    """Bounds made concrete for a block of known width; what `quantise` works with.
-
-    A value v of column j becomes z = (v - centre[j]) / scale[j] (*scaled units*), is cut to
-    [-1, 1] if `box`, and the row is then shortened to `norm`.
-    """
-
-    centre: Vector  # (width,)
-    scale: Vector  # (width,) positive
-    norm: float
-    box: bool
-
-    def __post_init__(self) -> None:
-        """Refuse numbers with which the arithmetic of a row could leave the ball, or float64."""
-        if not (np.abs(self.centre) <= _LARGEST**2).all():
-            raise BoundsError(f"every centre must be finite and at most {_LARGEST**2:g} in size")
-        for name, value in (("scale (or half-width of a range)", self.scale), ("norm", self.norm)):
-            if not ((np.asarray(value) >= 1 / _LARGEST) & (np.asarray(value) <= _LARGEST)).all():
-                raise BoundsError(
-                    f"every {name} must lie between {1 / _LARGEST:g} and {_LARGEST:g}"
-                )
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return len(self.centre)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether scaled units are the data's own units, so that the affine step can be skipped."""
-        return not self.centre.any() and bool((self.scale == 1.0).all())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False)
@@ -276,6 +241,24 @@ class Bounds:
         if norm is None:
             norm = _NORM_FACTOR * max(1.0, float((f * (1 - f) / spread).sum())) ** 0.5
         return cls(norm=norm, centre=copies * f, scale=np.sqrt(copies * spread))
+
+    @classmethod
+    def from_levels(cls, levels: Sequence[Any]) -> Bounds:
+        """Return the bounds of the indicators of a column of categories, one less than `levels`.
+
+        At most one indicator of a row is 1, so the largest distance of a row from the centre is known
+        exactly. It is the unit, and the norm is 1.
+
+        Examples
+        --------
+        >>> import primo
+        >>> primo.Bounds.from_levels(["no", "yes"]).clip(1, "features").norm
+        1.0
+        """
+        known = Levels.of(levels, "levels")
+        ends = (known.centre - known.scale, known.centre + known.scale)
+        width = len(known) - 1
+        return cls(lower=[ends[0]] * width, upper=[ends[1]] * width, norm=1.0)
 
     @classmethod
     def beside(cls, parts: Sequence[tuple[Bounds, int]]) -> Bounds:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo._util.threads import blas_threads
+from primo.released.decomposed import centred_of, filter_of
 from primo.released.estimate import NoisyMoments, estimate
-from primo.released.estimate.centring import centred
 from primo.released.estimate.reuse_cov import (
     adassp_lambda,
     gauss_error,
@@ -129,12 +129,16 @@ def _coefficients(release: ReleasedMoments, estimation: Estimation) -> Coefficie
     plan = release.plan
     if estimation.estimator == "auto" and release.rounds and is_gradual(plan):
         return _in_data_units(release, gradual_coefficients(plan, release.rounds), "gradual")
-    found = centred(_for_estimator(release, estimation.estimator))
+    seen = _for_estimator(release, estimation.estimator)
+    found = centred_of(seen)
     moments = found.moments
     ridge_lambda = estimation.ridge_lambda
     if isinstance(ridge_lambda, str):
         ridge_lambda = _rule(ridge_lambda, release, moments, estimation.coefficient_norm)
-    fitted = estimate(moments, estimator=estimation.estimator, ridge_lambda=ridge_lambda)
+    if estimation.estimator == "auto":
+        fitted = filter_of(seen).estimate(moments)
+    else:
+        fitted = estimate(moments, estimator=estimation.estimator, ridge_lambda=ridge_lambda)
     scaled = fitted.coefficients
     if estimation.solver != "fast":
         scaled = reuse_cov(
@@ -165,7 +169,7 @@ def _in_data_units(release: ReleasedMoments, theta: Matrix, estimator: str) -> C
 
 def _for_estimator(release: ReleasedMoments, estimator: str) -> ReleasedMoments:
     """Drop the projection where an estimator does better without it."""
-    if works_on_projected(estimator, release.plan.protection):
+    if release.projected is None or works_on_projected(estimator, release.plan.protection):
         return release
     return replace(release, projected=None)
 

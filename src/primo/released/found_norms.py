@@ -14,7 +14,7 @@ from primo.privacy.lengths import edges
 from primo.released.moments import ReleasedLengths
 from primo.released.norms import BlockChoice, ChosenNorms, LengthHistogram, choose_norms
 
-__all__ = ["found_norms", "settled_plan"]
+__all__ = ["found_norms", "rough_norm", "settled_plan"]
 
 
 def settled_plan(plan: Plan, lengths: ReleasedLengths) -> Plan:
@@ -55,6 +55,7 @@ def found_norms(plan: Plan, lengths: ReleasedLengths) -> ChosenNorms:
         association_scale=plan.association_sigma / (b_x * b_y) * together,
         outcome_scale=plan.outcome_sigma / b_y**2 * together,
         intercept=plan.intercept,
+        centred=plan.centred,
     )
 
 
@@ -66,14 +67,16 @@ def _all_rounds(plan: Plan) -> float:
 
 
 def _settled(clip: Clip, choice: BlockChoice, counts: NDArray[np.float64] | None) -> Clip:
-    """Return the clip with its norm; rows cut to ranges are never longer than √columns.
+    """Return the clip with its norm; rows cut to ranges are never longer than their ends."""
+    if clip.box or counts is None or choice.found:
+        return replace(clip, norm=min(choice.norm, clip.longest))
+    return replace(clip, norm=rough_norm(clip, counts))
 
-    Where the counts tell no norm and no range gives one, it is where half of what was counted lies.
-    """
+
+def rough_norm(clip: Clip, counts: NDArray[np.float64]) -> float:
+    """Return a norm where the counts tell none: that of the ranges, or where half of the counts lie."""
     if clip.box:
-        return replace(clip, norm=min(choice.norm, clip.width**0.5))
-    if counts is None or choice.found:
-        return replace(clip, norm=choice.norm)
+        return clip.norm
     seen = np.maximum(counts[1:-1], 0.0)
     half = int(np.searchsorted(np.cumsum(seen), seen.sum() / 2))
-    return replace(clip, norm=float(edges()[min(half + 1, len(edges()) - 1)]))
+    return float(edges()[min(half + 1, len(edges()) - 1)])

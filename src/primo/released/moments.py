@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,18 @@ from primo.released.projection import Projected
 from primo.released.rounds import ReleasedRound, Scales
 from primo.released.row_space import RowSpace
 
-__all__ = ["PublicFeatures", "ReleasedLengths", "ReleasedMoments", "expect_release"]
+__all__ = [
+    "KEPT",
+    "PublicFeatures",
+    "ReleasedColumns",
+    "ReleasedLengths",
+    "ReleasedMoments",
+    "ReleasedSums",
+    "expect_release",
+]
 
 Matrix = NDArray[np.float64]
+KEPT = "_kept"  # where `kept` stores what was made from a release
 R = TypeVar("R")
 
 
@@ -34,6 +43,22 @@ class ReleasedLengths:
 
     features: Matrix | None  # (BINS,) rows in each bin; None where the norm was stated
     outcomes: Matrix | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedSums:
+    """Noisy sums of shortened rows, in units of the norm they were shortened to."""
+
+    features: Matrix | None  # (d,); None where no centre is found
+    outcomes: Matrix | None  # (l,)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedColumns:
+    """Noisy histograms of the values of every column, over `privacy.values`."""
+
+    features: Matrix | None  # (d, BINS); None where they were not counted
+    outcomes: Matrix | None  # (l, BINS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,6 +102,10 @@ class ReleasedMoments:
     def outcome_sigma(self) -> float:
         """Noise scale of the outcome moments in scaled units; 0 where the outcomes are public."""
         return self.plan.outcome_sigma if self.scales is None else self.scales.outcome
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the numbers alone: what was made from them can be made again."""
+        return {name: value for name, value in self.__dict__.items() if name != KEPT}
 
     @property
     def publishable(self) -> bool:

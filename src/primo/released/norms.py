@@ -123,7 +123,7 @@ def choose_norms(
     association_scale: float,
     outcome_scale: float,
     intercept: bool,
-    centred: bool = False,
+    centred: tuple[str, ...] = (),
 ) -> ChosenNorms:
     """Choose the norms of least predicted error.
 
@@ -142,15 +142,29 @@ def choose_norms(
     intercept
         Whether the release has a constant feature.
     centred
-        Whether lengths were counted about means that were found before, so that rows do not lie far
-        off their centre.
+        Blocks whose lengths were counted about means that were found before, so that rows do not lie
+        far off their centre.
 
     Notes
     -----
     Guarantee: post-processing; costs no privacy. Deterministic. Cost: about a millisecond.
     """
-    x = _block(features, n=n, columns=d, stated=feature_norm, features=True, centred=centred)
-    y = _block(outcomes, n=n, columns=l, stated=outcome_norm, features=False, centred=centred)
+    x = _block(
+        features,
+        n=n,
+        columns=d,
+        stated=feature_norm,
+        features=True,
+        centred="features" in centred,
+    )
+    y = _block(
+        outcomes,
+        n=n,
+        columns=l,
+        stated=outcome_norm,
+        features=False,
+        centred="outcomes" in centred,
+    )
     lost = _predicted(
         x, y, n=n, d=d, l=l, c1=covariance_scale, c2=association_scale, intercept=intercept
     )

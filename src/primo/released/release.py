@@ -7,12 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
+from primo._util.html import facts
 from primo.errors import InputError
 from primo.released import uncertainty
 from primo.released.coefficients import Coefficients, estimate_coefficients
 from primo.released.estimation import Estimation
 from primo.released.moments import ReleasedMoments
-from primo.released.statement import item, statement
+from primo.released.statement import entries, item, statement, title
 from primo.released.uncertainty.words import spread_words
 
 __all__ = ["Release"]
@@ -49,8 +50,15 @@ class Release(ReleasedMoments):
 
     def __repr__(self) -> str:
         """Show the privacy statement, how well the regressions fit by released numbers, and doubts."""
-        items = [("Fit", self._fit), *(("Doubt", said) for said in self._doubts)]
-        return "\n".join([self.statement(), *(item(*entry) for entry in items)])
+        return "\n".join([self.statement(), *(item(*entry) for entry in self._seen())])
+
+    def _repr_html_(self) -> str:
+        """Show the same as a table, in a notebook."""
+        return facts(title(self), [*entries(self), *self._seen()])
+
+    def _seen(self) -> list[tuple[str, str]]:
+        """Return what the released numbers say: fit and doubts."""
+        return [("Fit", self._fit), *(("Doubt", said) for said in self._doubts)]
 
     def statement(self) -> str:
         """Say in plain words what is protected, how strongly, and on what assumptions."""
@@ -89,7 +97,7 @@ class Release(ReleasedMoments):
 
     def summary(
         self, outcome: str | int = 0, *, level: float = 0.95, target: str = "population"
-    ) -> str:
+    ) -> uncertainty.Summary:
         """Describe the regression of one outcome, by name or position, in plain text.
 
         See `released.uncertainty.summary`. Computed from this release alone: costs no privacy.

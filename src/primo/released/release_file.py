@@ -15,11 +15,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from primo._util.atomic import whole_file
+from primo._util.reading import unreadable
 from primo.errors import InputError
 from primo.planning.guarantee import check_plan, noisy_blocks
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.privacy.bounds import Clip
 from primo.privacy.budget import Budget, is_number, is_whole
+from primo.privacy.centre_search import CentreSearch
+from primo.privacy.column_search import ColumnSearch
 from primo.privacy.grid import Grid
 from primo.privacy.lengths import BINS
 from primo.privacy.norm_search import NormSearch
@@ -35,6 +38,11 @@ __all__ = ["load_release", "read_release", "save_release", "write_release"]
 _FORMAT = "primo release 1"
 _ARRAYS = ("covariance", "association", "outcome_moments")
 _CLIPS = ("features", "outcomes")
+_SEARCHES: dict[str, type] = {
+    "norm_search": NormSearch,
+    "centre_search": CentreSearch,
+    "column_search": ColumnSearch,
+}
 
 #: What the declared types of a plan's fields mean for what was read.
 _KINDS: dict[str, Callable[[Any], bool]] = {
@@ -85,6 +93,9 @@ def write_release(release: Release, file: BinaryIO) -> None:
         clip = plan[block]
         for part in ("centre", "scale"):
             arrays[f"{block}_{part}"] = clip.pop(part)
+        middle = clip.pop("middle")
+        if middle is not None:
+            arrays[f"{block}_middle"] = middle
     manifest = {
         "format": _FORMAT,
         "plan": plan,
@@ -134,7 +145,7 @@ def load_release(path: str | os.PathLike[str]) -> Release:
     except FileNotFoundError:
         raise InputError(f"there is no release at {str(path)!r}") from None
     except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {error.strerror}") from None
+        raise unreadable(path, error) from None
 
 
 def read_release(file: BinaryIO, name: str) -> Release:
@@ -185,14 +196,18 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
     stored = dict(manifest["plan"])
     for block in _CLIPS:
         stored[block] = Clip(
-            centre=arrays[f"{block}_centre"], scale=arrays[f"{block}_scale"], **stored[block]
+            centre=arrays[f"{block}_centre"],
+            scale=arrays[f"{block}_scale"],
+            middle=arrays.get(f"{block}_middle"),
+            **stored[block],
         )
     stored["protection"] = Protection(stored["protection"])
     stored["budget"] = Budget(**stored["budget"])
     stored["grid"] = Grid(**stored["grid"])
     stored["covariance_origin"] = CovarianceOrigin(stored["covariance_origin"])
-    if stored.get("norm_search") is not None:
-        stored["norm_search"] = NormSearch(**stored["norm_search"])
+    for name, kind in _SEARCHES.items():
+        if stored.get(name) is not None:
+            stored[name] = kind(**stored[name])
     stored["auto_norms"] = tuple(stored.get("auto_norms", ()))  # version 0.1 had none
     if stored.get("rounds") is not None:
         grids = tuple(Grid(**grid) for grid in stored["rounds"]["grids"])
@@ -225,9 +240,9 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
 
 def _check_kinds(plan: Plan) -> None:
     """Refuse values that are not of the kind that their field declares."""
-    search = () if plan.norm_search is None else (plan.norm_search,)
+    searches = [getattr(plan, name) for name in _SEARCHES if getattr(plan, name) is not None]
     grids = () if plan.rounds is None else plan.rounds.grids
-    for part in (plan, plan.grid, plan.features, plan.outcomes, *search, *grids):
+    for part in (plan, plan.grid, plan.features, plan.outcomes, *searches, *grids):
         for field in dataclasses.fields(part):
             fits = _KINDS.get(str(field.type))
             if fits is not None and not fits(getattr(part, field.name)):

@@ -7,16 +7,31 @@ import textwrap
 from decimal import ROUND_CEILING, Decimal
 
 from primo.planning.plan import CovarianceOrigin
-from primo.privacy.bounds import Clip
+from primo.privacy.centre_search import CentreSearch
+from primo.privacy.clip import Clip
+from primo.privacy.column_search import ColumnSearch
 from primo.privacy.rounds import round_spent
 from primo.released.found_norms import found_norms
 from primo.released.moments import ReleasedMoments
 
-__all__ = ["item", "statement"]
+__all__ = ["entries", "item", "statement", "title"]
 
 
 def statement(release: ReleasedMoments) -> str:
     """Say in plain words what is protected, how strongly, and on what assumptions."""
+    return "\n".join([title(release), *(item(*entry) for entry in entries(release))])
+
+
+def title(release: ReleasedMoments) -> str:
+    """Return the first line of a statement."""
+    plan = release.plan
+    fitted = f"{_count(plan.l, 'regression')} on {_count(plan.d, 'feature')}"
+    rounds = f" in {plan.round_count} rounds" if plan.rounds is not None else ""
+    return f"Privacy statement: {fitted}, one release{rounds}"
+
+
+def entries(release: ReleasedMoments) -> list[tuple[str, str]]:
+    """Return the entries of a statement: their names and texts."""
     plan = release.plan
     items = [
         ("Protected", plan.protection.sentence),
@@ -68,9 +83,7 @@ def statement(release: ReleasedMoments) -> str:
             "so there is no privacy at all against anyone who knows or guesses it"
         )
     items.append(("Status", status))
-    title = f"Privacy statement: {_count(plan.l, 'regression')} on {_count(plan.d, 'feature')}"
-    rounds = f" in {plan.round_count} rounds" if plan.rounds is not None else ""
-    return "\n".join([f"{title}, one release{rounds}", *(item(*entry) for entry in items)])
+    return items
 
 
 def _guarantee(release: ReleasedMoments) -> str:
@@ -105,8 +118,20 @@ def _bounds(release: ReleasedMoments) -> str:
 
 
 def _found(release: ReleasedMoments) -> str:
-    """Say which norms were found from the rows, and what that cost."""
+    """Say which norms, centres and scales were found from the rows, and what that cost."""
     plan, text = release.plan, ""
+    if (columns := plan.column_search) is not None:
+        which = _blocks(columns)
+        text += (
+            f"; centres and scales of the {which} were found from a histogram of each column, with "
+            f"noise of sigma {columns.sigma:.4g} rows"
+        )
+    if (centres := plan.centre_search) is not None:
+        text += (
+            f"; centres of the {_blocks(centres)} were found from a sum of shortened rows, with noise "
+            f"of sigma {centres.sigma:.4g} norms on each entry, after a histogram of row lengths with "
+            f"noise of sigma {centres.counts.sigma:.4g} rows"
+        )
     if release.lengths is not None:
         chosen = found_norms(plan, release.lengths)
         told = [block for block in plan.counted if getattr(chosen, block).found]
@@ -120,10 +145,9 @@ def _found(release: ReleasedMoments) -> str:
                 f"; a histogram of row lengths of the {which} told no norm, so it is a rough one"
             )
     if plan.norm_search is not None:
-        share = float(plan.norm_search.spent) / plan.mu**2
-        text += (
-            f" with noise of sigma {plan.norm_search.sigma:.4g} rows ({share:.1%} of mu squared)"
-        )
+        share = float(plan.searched) / plan.mu**2
+        text += f" with noise of sigma {plan.norm_search.sigma:.4g} rows ("
+        text += "all together " * bool(plan.centred) + f"{share:.1%} of mu squared)"
     if plan.declined:
         which = " and ".join(plan.declined)
         text += (
@@ -131,6 +155,10 @@ def _found(release: ReleasedMoments) -> str:
             "the norm is that of the ranges"
         )
     return text
+
+
+def _blocks(search: CentreSearch | ColumnSearch) -> str:
+    return " and ".join(block for block in ("features", "outcomes") if getattr(search, block))
 
 
 def _noise(release: ReleasedMoments) -> str:
@@ -211,7 +239,7 @@ def item(name: str, text: str) -> str:
 
 
 def _bound(clip: Clip) -> str:
-    if clip.box and math.isclose(clip.norm, math.sqrt(clip.width)):
+    if clip.box and math.isclose(clip.norm, clip.longest):
         return "a range per column"
     scaled = clip.box or not clip.is_plain
     return (

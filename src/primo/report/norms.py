@@ -14,6 +14,9 @@ from primo.report.templating import render
 
 __all__ = ["norms_section"]
 
+#: Columns of a block whose found centre and scale the page shows; all are in the bundle.
+SHOWN = 12
+
 
 def norms_section(release: ReleasedMoments) -> Markup:
     """Show the released histograms, the norms chosen, and what others would have given."""
@@ -42,6 +45,7 @@ def norms_section(release: ReleasedMoments) -> Markup:
     return render(
         "norms.html",
         words=_words(plan),
+        bounds=_found_bounds(release),
         charts=charts,
         options=[_row(option, plan) for option in chosen.options],
     )
@@ -51,11 +55,39 @@ def _words(plan: Plan) -> str:
     search = plan.norm_search
     if search is None:
         return "The block is public, so its row lengths were counted exactly, at no cost."
-    share = float(search.spent) / plan.mu**2
+    share = float(plan.searched) / plan.mu**2
+    words = f"{share:.1%} of the budget (of μ²) paid for "
+    if (columns := plan.column_search) is not None:
+        words += (
+            "a count of rows by the value of each column, with noise of "
+            f"{number(columns.sigma)} rows on each count, which gives centres and scales; then "
+        )
+    if (centres := plan.centre_search) is not None:
+        words += (
+            f"a sum of shortened rows, with noise of {number(centres.sigma)} of their norm on each "
+            "entry, which gives centres; then "
+        )
+    about = " about these centres" if plan.centred else ""
     return (
-        f"{share:.1%} of the budget (of μ²) paid for a count of rows by length, with noise of "
-        f"{number(search.sigma)} rows on each count. The norms follow from these counts alone."
+        f"{words}a count of rows by length{about}, with noise of {number(search.sigma)} rows on each "
+        "count. The bounds follow from these numbers alone."
     )
+
+
+def _found_bounds(release: ReleasedMoments) -> list[tuple[str, str, str]]:
+    """Return name, centre and scale of the columns whose centre was found; the first ones of many."""
+    plan, rows = release.plan, []
+    for names, clip, block in (
+        (release.feature_names, plan.features, "features"),
+        (release.outcome_names, plan.outcomes, "outcomes"),
+    ):
+        if block not in plan.centred:
+            continue
+        for name, centre, scale in list(zip(names, clip.centre, clip.scale, strict=True))[:SHOWN]:
+            rows.append((name, number(float(centre)), number(float(scale))))
+        if clip.width > SHOWN:
+            rows.append((f"and {clip.width - SHOWN} more {block}", "", ""))
+    return rows
 
 
 def _row(option: NormOption, plan: Plan) -> tuple[str, str, str]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from primo.errors import InputError
 from primo.forecast.assumptions import Signal, as_signal
 from primo.forecast.forecast import Prediction, predict_ways
-from primo.forecast.knowledge import TOO_LARGE, better_knowledge, replanned
+from primo.forecast.knowledge import better_knowledge, replanned
 from primo.forecast.law import law_of
+from primo.forecast.reduced import reduction_of
 from primo.forecast.table import Better
 from primo.planning.plan import CovarianceOrigin, Plan
 
@@ -16,8 +17,6 @@ __all__ = ["Outlook", "outlook_of", "plan_at"]
 
 #: Budgets on the trade-off curve, besides the chosen one.
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0)
-COARSE = (0.1, 0.5, 2.0, 5.0, 20.0)
-LARGE = 300  # directions; a forecast costs their cube
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,18 +36,15 @@ def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:
 
     Deterministic, from public numbers alone. Cost: a few seconds.
     """
-    directions = min(plan.d, plan.n)
     if plan.calibration != "exact":
         return "noise scales as printed in the paper are not forecast"
     if plan.sampled is not None:
         return "a covariance of sampled rows is not forecast"
     if plan.covariance_origin is CovarianceOrigin.REFERENCE:
         return "a covariance of a reference panel is not forecast"
-    if directions > TOO_LARGE:
-        return f"a forecast for {directions} directions takes minutes; primo.compare_plans makes it"
     assumed = as_signal(signal)
     law = law_of(plan, assumed)
-    epsilons = {*(EPSILONS if directions <= LARGE else COARSE), plan.budget.epsilon}
+    epsilons = {*EPSILONS, plan.budget.epsilon}
     plans = {}
     for epsilon in sorted(epsilons):
         try:
@@ -62,7 +58,7 @@ def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:
     chosen = curve[plan.budget.epsilon]
     return Outlook(
         signal=law.spreads(),
-        assumptions=law.words,
+        assumptions=(*law.words, *filter(None, (reduction_of([plan]).words,))),
         chosen=chosen,
         chosen_epsilon=plan.budget.epsilon,
         curve=tuple(curve.items()),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from primo._util.atomic import whole_file
+from primo._util.atomic import refuse_existing, whole_file
 from primo.forecast.assumptions import Signal
 from primo.released.estimation import Estimation
 from primo.released.moments import ReleasedMoments, expect_release
@@ -64,6 +64,7 @@ def write_report(
     notes: Sequence[str] = (),
     signal: Signal | None = None,
     estimation: Estimation | None = None,
+    replace: bool = True,
 ) -> Path:
     """Write one self-contained HTML page about a release, whole or not at all; return its path.
 
@@ -82,12 +83,17 @@ def write_report(
     estimation
         How the published coefficients were estimated, if not the default: what they explain of new
         rows is estimated for them.
+    replace
+        Whether a file that is there already may be replaced.
 
     Notes
     -----
     Guarantee: post-processing of the release; costs no privacy. The same release and words give the
     same page. Cost: O(d²·l), and a few seconds for the forecast.
     """
+    target = Path(path)
+    if not replace:
+        refuse_existing(target)  # before the work
     html = report_html(
         release,
         variants=variants,
@@ -98,8 +104,7 @@ def write_report(
         signal=signal,
         estimation=estimation,
     )
-    target = Path(path)
-    with whole_file(target) as file:
+    with whole_file(target, replace=replace) as file:
         file.write(html.encode())
     return target
 

@@ -240,7 +240,7 @@ def _sigma(sigma: float) -> str:
 
 def _bound(clip: Clip) -> str:
     """Say a bound in words; per-column numbers are in the release."""
-    if clip.box and math.isclose(clip.norm, math.sqrt(clip.width)):
+    if clip.box and math.isclose(clip.norm, clip.longest):
         return "a range per column"
     units = " in scaled units" if clip.box or not clip.is_plain else ""
     return (

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from primo.errors import InputError, NotNumericError
+from primo._util.closeness import did_you_mean
+from primo.errors import Argument, InputError, NotNumericError
+from primo.levels import Levels, levels_for
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.tabular.index import index_labels, index_names
 
 __all__ = [
     "array_source",
     "column_names",
+    "indicators",
     "labels",
     "numeric",
     "people_of",
@@ -36,12 +41,13 @@ def numeric(table: Any, block: str) -> NDArray[Any]:
         raise NotNumericError(f"the {block} are a sparse matrix; make them dense with .toarray()")
     if hasattr(table, "collect") and not hasattr(table, "__array__"):
         raise NotNumericError(f"the {block} are a lazy frame; call .collect() first")
+    _refuse_categories(table, block)
     array = _quietly(lambda: _as_array(table))
     if array is None:
         raise NotNumericError(
             f"the {block} contain something that is not a number (every argument must be a number, or "
             "a string that spells a number). Convert or drop that column, for example code genotypes "
-            "as 0, 1, 2; the cell itself stays private"
+            "as 0, 1, 2, and categories with primo.indicators; the cell itself stays private"
         )
     if array.dtype.kind == "c":
         raise InputError(f"Complex data not supported: the {block} must be real numbers")
@@ -53,6 +59,86 @@ def numeric(table: Any, block: str) -> NDArray[Any]:
             "and columns. Reshape your data, for example X[:, [0]] or X.reshape(-1, 1)"
         )
     return array
+
+
+def indicators(frame: Any, levels: Mapping[str, Sequence[Any]]) -> Any:
+    """Return a frame whose columns of categories are replaced by indicators of their public levels.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Cells of any type, pandas categoricals among them.
+    levels
+        The levels of each column of categories, from public knowledge: the categories that pandas
+        found in private rows are private, so they are not used.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The same rows. A column with K levels is replaced by K − 1 columns, 1 where the cell is the
+        level that ends their name (`sex=M`) and 0 elsewhere; the first level is 0 in all of them. A
+        value that is no level is NaN in all of them, a missing value. `primo.Bounds.from_levels` has
+        the bounds.
+
+    Notes
+    -----
+    Guarantee: a row of the result is a function of that row alone. Fit and predict with the same levels.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import primo
+    >>> people = pd.DataFrame({"sex": ["M", "F", "M"], "age": [40.0, 50.0, 60.0]})
+    >>> primo.indicators(people, {"sex": ["F", "M"]})
+       sex=M   age
+    0    1.0  40.0
+    1    0.0  50.0
+    2    1.0  60.0
+    """
+    names = column_names(frame)
+    if names is None or not hasattr(frame, "iloc"):
+        raise InputError("indicators are made from a pandas frame; give one with named columns")
+    found = levels_for(levels, names)
+    unknown = next((name for name in levels if name not in found), None)
+    if unknown is not None and not any(fnmatchcase(name, unknown) for name in names):
+        raise InputError(
+            Argument("levels"),
+            f" has {unknown!r}, which is no column of the frame",
+            remedy=did_you_mean(unknown, names) or None,
+        )
+    columns: dict[str, Any] = {}
+    for j, name in enumerate(names):
+        column = frame.iloc[:, j]
+        if name not in found:
+            columns[name] = column
+            continue
+        known = found[name]
+        codes = _quietly(partial(_codes, known, column))
+        if codes is None:
+            raise NotNumericError(
+                f"column {name!r} holds something that cannot be compared with its levels; the cell "
+                "itself stays private"
+            )
+        columns |= dict(zip(known.indicators(name), known.expand(codes).T, strict=True))
+    return type(frame)(columns, index=frame.index)
+
+
+def _codes(levels: Levels, column: Any) -> NDArray[np.float64]:
+    return levels.codes(column.tolist())
+
+
+def _refuse_categories(table: Any, block: str) -> None:
+    """Refuse a column that holds categories by its declared type; no cell is looked at."""
+    kinds = getattr(table, "dtypes", None)
+    if column_names(table) is None or not hasattr(table, "iloc") or kinds is None:
+        return
+    kinds = kinds.items() if hasattr(kinds, "items") else [(getattr(table, "name", ""), kinds)]
+    for name, kind in kinds:
+        if kind == "category":
+            raise NotNumericError(
+                f"column {str(name)!r} of the {block} holds categories; state their public levels and "
+                f"code them first: primo.indicators(frame, {{{str(name)!r}: [...]}})"
+            )
 
 
 def array_source(

@@ -42,10 +42,12 @@ def fused(
     edge: float,
     reach: float,
     fill: bool,
+    ends: tuple[Matrix, Matrix] | None = None,
     predicted: Matrix | None = None,
 ) -> Matrix | None:
     """Write trunc((rows - centre)·factor), cut to ±edge, into `out` and return squared lengths.
 
+    `ends` are given where each column is cut to a range of its own, (width,) each, instead of ±edge.
     `predicted`, whole multiples of a power of two below 2**53, is taken off before truncation, and what
     is missing is then 0.
 
@@ -58,6 +60,7 @@ def fused(
     # Compiled code checks no index, so what it assumes is checked here.
     width = rows.shape[1]
     fits = rows.shape == out.shape and (centre is None or centre.shape == factor.shape == (width,))
+    fits &= ends is None or (centre is not None and ends[0].shape == ends[1].shape == (width,))
     if predicted is not None:
         fits = fits and predicted.shape == rows.shape and predicted.flags.c_contiguous
     read, written = _stretch(rows), _stretch(out)
@@ -69,11 +72,14 @@ def fused(
         if centre is None:
             _scale_residuals(*read, float(factor), reach, fill, predicted, *written, lengths)
         else:
-            _centre_residuals(
-                *read, centre, factor, edge, reach, fill, predicted, *written, lengths
+            lower, upper = ends or (np.full(width, -edge), np.full(width, edge))
+            _range_residuals(
+                *read, centre, factor, lower, upper, reach, fill, predicted, *written, lengths
             )
     elif centre is None:
         _scale_rows(*read, float(factor), reach, fill, *written, width, lengths)
+    elif ends is not None:
+        _range_rows(*read, centre, factor, *ends, reach, fill, *written, lengths)
     else:
         _centre_rows(*read, centre, factor, edge, reach, fill, *written, lengths)
     return lengths
@@ -149,6 +155,30 @@ def _centre_row(
 
 
 @_compiled(inline="always")
+def _range_row(
+    row: Matrix,
+    centre: Matrix,
+    factor: Matrix,
+    lower: Matrix,
+    upper: Matrix,
+    reach: float,
+    fill: bool,
+    out: Matrix,
+) -> float:
+    length, sizes = 0.0, 0.0
+    for j in range(len(centre)):
+        value = (row[j] - centre[j]) * factor[j]
+        if fill:
+            value = value if abs(row[j]) <= _LARGEST else 0.0
+        sizes = _plus(sizes, abs(value))  # before the cut, which would hide infinity
+        value = upper[j] if value > upper[j] else (lower[j] if value < lower[j] else value)
+        value = np.trunc(value)
+        length = _plus(length, value * value)
+        out[j] = value
+    return length if sizes < reach else np.inf  # NaN is not below `reach` either
+
+
+@_compiled(inline="always")
 def _scale_residual(
     row: Matrix, factor: float, reach: float, fill: bool, predicted: Matrix, out: Matrix
 ) -> float:
@@ -164,23 +194,24 @@ def _scale_residual(
 
 
 @_compiled(inline="always")
-def _centre_residual(
+def _range_residual(
     row: Matrix,
     centre: Matrix,
     factor: Matrix,
-    edge: float,
+    lower: Matrix,
+    upper: Matrix,
     reach: float,
     fill: bool,
     predicted: Matrix,
     out: Matrix,
 ) -> float:
     length, sizes = 0.0, 0.0
-    for j in range(len(out)):
+    for j in range(len(centre)):
         value = (row[j] - centre[j]) * factor[j]
         if fill:
             value = value if abs(row[j]) <= _LARGEST else 0.0
         sizes = _plus(sizes, abs(value))
-        value = edge if value > edge else (-edge if value < -edge else value)
+        value = upper[j] if value > upper[j] else (lower[j] if value < lower[j] else value)
         value = np.trunc(value - predicted[j])
         if fill:
             value = value if abs(row[j]) <= _LARGEST else 0.0
@@ -235,6 +266,30 @@ def _centre_rows(
 
 
 @_cached
+def _range_rows(
+    rows: NDArray[Any],
+    step: int,
+    centre: Matrix,
+    factor: Matrix,
+    lower: Matrix,
+    upper: Matrix,
+    reach: float,
+    fill: bool,
+    out: Matrix,
+    out_step: int,
+    lengths: Matrix,
+) -> None:
+    width = len(centre)
+    for i in range(len(lengths)):
+        a, b = i * step, i * out_step
+        row, into = rows[a : a + width], out[b : b + width]
+        if fill:
+            lengths[i] = _range_row(row, centre, factor, lower, upper, reach, True, into)
+        else:
+            lengths[i] = _range_row(row, centre, factor, lower, upper, reach, False, into)
+
+
+@_cached
 def _scale_residuals(
     rows: NDArray[Any],
     step: int,
@@ -257,12 +312,13 @@ def _scale_residuals(
 
 
 @_cached
-def _centre_residuals(
+def _range_residuals(
     rows: NDArray[Any],
     step: int,
     centre: Matrix,
     factor: Matrix,
-    edge: float,
+    lower: Matrix,
+    upper: Matrix,
     reach: float,
     fill: bool,
     predicted: Matrix,
@@ -275,12 +331,12 @@ def _centre_residuals(
         a, b = i * step, i * out_step
         row, into = rows[a : a + width], out[b : b + width]
         if fill:
-            lengths[i] = _centre_residual(
-                row, centre, factor, edge, reach, True, predicted[i], into
+            lengths[i] = _range_residual(
+                row, centre, factor, lower, upper, reach, True, predicted[i], into
             )
         else:
-            lengths[i] = _centre_residual(
-                row, centre, factor, edge, reach, False, predicted[i], into
+            lengths[i] = _range_residual(
+                row, centre, factor, lower, upper, reach, False, predicted[i], into
             )
 
 

@@ -22,7 +22,7 @@ from primo.rows.quantise import missing_values, squares_in_order
 from primo.rows.sources.base import Block, Source
 from primo.rows.walk import Progress, thread_number, walk
 
-__all__ = ["LengthAccumulator", "Lengths", "fold_lengths", "squared_lengths"]
+__all__ = ["LengthAccumulator", "Lengths", "fold_lengths", "scaled", "squared_lengths"]
 
 Integers = NDArray[np.int64]
 Matrix = NDArray[np.float64]
@@ -116,6 +116,12 @@ class LengthAccumulator:
 
 def squared_lengths(rows: NDArray[Any], clip: Clip, *, missing: str, block: str) -> Matrix:
     """Return the squared length of each row in scaled units, before it is shortened to a norm."""
+    with np.errstate(all="ignore"):
+        return squares_in_order(scaled(rows, clip, missing=missing, block=block))
+
+
+def scaled(rows: NDArray[Any], clip: Clip, *, missing: str, block: str) -> Matrix:
+    """Return rows in scaled units, each value by itself, cut to ranges but not shortened."""
     with np.errstate(all="ignore"):  # a warning would depend on private values
         values = rows.astype(np.float64)
         finite = np.isfinite(values)
@@ -125,6 +131,4 @@ def squared_lengths(rows: NDArray[Any], clip: Clip, *, missing: str, block: str)
             values = np.where(finite, values, clip.centre)
         # Halves, so that the difference of two huge numbers is finite; their sign survives.
         z = (values / 2 - clip.centre / 2) * (2 / clip.scale)
-        if clip.box:
-            z = np.clip(z, -1.0, 1.0)
-        return squares_in_order(z)
+        return np.clip(z, *clip.ends) if clip.box else z

@@ -104,4 +104,7 @@ def _spans(width: int) -> Iterator[slice]:
 def _scaled(block: NDArray[Any], clip: Clip, span: slice) -> Vector:
     """Scaled units; NaN counts as the centre, which is what `missing="centre"` made of it."""
     scaled = np.nan_to_num((block - clip.centre[span]) / clip.scale[span], posinf=0.0, neginf=0.0)
-    return np.clip(scaled, -1.0, 1.0) if clip.box else scaled
+    if not clip.box:
+        return scaled
+    lower, upper = clip.ends
+    return np.clip(scaled, lower[span], upper[span])

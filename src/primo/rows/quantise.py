@@ -70,8 +70,9 @@ class Quantiser:
 
     @property
     def box_end(self) -> int | None:
-        """What the ends of each column's range become; None without ranges."""
-        return math.floor(self._edge) if self.clip.box else None
+        """What both ends of each column's range become; None without ranges about the centres."""
+        centred = self.clip.box and self.clip.middle is None
+        return math.floor(self._edge) if centred else None
 
     def __call__(self, rows: NDArray[Any], out: Matrix, predicted: Matrix | None = None) -> None:
         """Write the integer form of `rows` (m, width) into `out` (m, width with constant).
@@ -109,6 +110,7 @@ class Quantiser:
                 centre=None if self._plain else self.clip.centre,
                 factor=self._factor,
                 edge=self._edge,
+                ends=self._ends,
                 reach=_REACH,
                 fill=self.missing == "centre",
                 predicted=predicted,
@@ -134,7 +136,8 @@ class Quantiser:
         if self.clip.box:
             # Cutting would hide infinity, so rows that are not finite are found before.
             self._repair(rows, z, np.flatnonzero(~(_squares(z) <= _REACH**2)))
-            np.clip(z, -self._edge, self._edge, out=z)
+            lower, upper = self._ends or (-self._edge, self._edge)
+            np.clip(z, lower, upper, out=z)
         if predicted is not None:
             np.subtract(z, predicted, out=z)
             if self.clip.box and self.missing == "centre":  # without a box, `_repair` finds them
@@ -157,8 +160,16 @@ class Quantiser:
 
     @property
     def _edge(self) -> float:
-        """Largest value of a column, in steps."""
+        """Largest value of a column, in steps, where ranges lie about the centres."""
         return 1.0 / self.step if self.clip.box else math.inf
+
+    @property
+    def _ends(self) -> tuple[Matrix, Matrix] | None:
+        """Ends of each column's range in steps, where they do not lie about the centres."""
+        if self.clip.middle is None:
+            return None
+        lower, upper = self.clip.ends
+        return lower / self.step, upper / self.step
 
     @staticmethod
     def _shorten(z: Matrix, over: NDArray[np.intp], limit: int) -> None:

@@ -47,8 +47,10 @@ from primo.planning.plan import Plan
 from primo.planning.residuals import ResidualGrid
 from primo.rows.lengths import Lengths
 from primo.rows.moments import Moments
+from primo.rows.sums import RowSums
+from primo.rows.values import ColumnCounts
 
-__all__ = ["lengths_digest", "moments_digest", "plan_digest", "round_digest"]
+__all__ = ["moments_digest", "plan_digest", "round_digest", "stage_digest"]
 
 
 def moments_digest(moments: Moments, plan: Plan) -> bytes:
@@ -75,9 +77,10 @@ def round_digest(
     )
 
 
-def lengths_digest(lengths: Lengths, plan: Plan) -> bytes:
-    """Return 32 bytes that stand for exactly these counts under exactly this plan; private."""
-    return _digest(b"primo.lengths/1", [lengths, dataclasses.replace(plan, missing="error")])
+def stage_digest(sums: Lengths | RowSums | ColumnCounts, plan: Plan, stage: str) -> bytes:
+    """Return 32 bytes that stand for exactly these sums under exactly this plan; private."""
+    purpose = f"primo.{stage}/1".encode()
+    return _digest(purpose, [sums, dataclasses.replace(plan, missing="error")])
 
 
 def plan_digest(plan: Plan) -> bytes:

@@ -132,7 +132,21 @@ def check_same_rows(earlier: Release, source: Source) -> None:
 
 
 def _first_difference(old: tuple[str, ...], new: tuple[str, ...]) -> str:
-    if len(old) != len(new):
-        return f"{len(old)} then, {len(new)} now"
+    """Say which features are gone, which are new, or which stand in another place."""
+    gone = [name for name in old if name not in set(new)]
+    added = [name for name in new if name not in set(old)]
+    if gone or added:
+        parts = []
+        if gone:
+            parts.append(f"{_named(gone)} {'is' if len(gone) == 1 else 'are'} missing now")
+        if added:
+            parts.append(f"{_named(added)} {'was' if len(added) == 1 else 'were'} not there then")
+        return f"{len(old)} then, {len(new)} now; {'; '.join(parts)}"
     i = next(i for i, (a, b) in enumerate(zip(old, new, strict=True)) if a != b)
-    return f"feature {i} was {old[i]!r} and is {new[i]!r}"
+    return f"feature {i} was {old[i]!r} and is {new[i]!r}; give them in the same order"
+
+
+def _named(names: list[str]) -> str:
+    """Name up to three features, and count the others."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(map(repr, names[:3])) + more

@@ -14,8 +14,7 @@ from primo._util.progress import row_progress
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.reference import with_constant
-from primo.released.found_norms import settled_plan
-from primo.released.moments import PublicFeatures, ReleasedLengths
+from primo.released.moments import PublicFeatures
 from primo.released.projection import (
     Projected,
     project_onto_features,
@@ -24,7 +23,6 @@ from primo.released.projection import (
 from primo.released.release import Release
 from primo.released.round_release import pooled_release
 from primo.released.row_space import row_space
-from primo.rows.lengths import fold_lengths
 from primo.rows.moments import fold
 from primo.rows.public_block import PublicColumns, PublicRows, public_block, public_means
 from primo.rows.sources.arrays.memory import ArraySource
@@ -32,8 +30,9 @@ from primo.rows.sources.base import Source
 from primo.rows.walk import Folding, S
 from primo.wall import mechanism
 from primo.wall.noise import RandomBits
-from primo.wall.sealing import lengths_digest, moments_digest
+from primo.wall.sealing import moments_digest
 from primo.workflow.rounds import RoundRecord, release_rounds
+from primo.workflow.stages import find_bounds
 
 __all__ = ["make_release", "with_public_features"]
 
@@ -62,8 +61,8 @@ def make_release(
 
     Guarantee: (`plan.epsilon`, `plan.budget.delta`)-DP for `plan.protection`, provided `bits` are
     fresh; nothing else that depends on private rows leaves this function.
-    Cost: one pass for each round, O(n·d² + n·d·l); a pass of O(n·(d + l)) before it where norms are to
-    be found.
+    Cost: one pass for each round, O(n·d² + n·d·l); up to four passes of O(n·(d + l)) before it where
+    norms, centres and scales are to be found.
     """
     if source.n != plan.n:
         raise InputError(
@@ -74,7 +73,7 @@ def make_release(
     lengths = None
     if plan.counted:
         planned = plan
-        plan, lengths = _with_norms(walk, planned, bits=bits, backend=backend)
+        plan, lengths = find_bounds(walk, planned, bits=bits, backend=backend)
         if covariance is not None and plan.intercept:
             covariance = with_constant(covariance, plan.constant / planned.constant)
     noise_threads = threads or (2 if plan.width * plan.l > _MANY else 1)
@@ -162,20 +161,6 @@ class _Walk:
                 progress=progress,
                 collect=collect,
             )
-
-
-def _with_norms(
-    walk: _Walk, plan: Plan, *, bits: RandomBits, backend: str
-) -> tuple[Plan, ReleasedLengths]:
-    """Count row lengths, release the counts with noise, and fix the norms by what was released.
-
-    Guarantee: the norms are a function of the plan and of the released counts.
-    """
-    counted = walk(fold_lengths, plan)
-    if bits.unbound:
-        bits = bits.bound(lengths_digest(counted, plan), stage="lengths")
-    lengths = mechanism.release_lengths(counted, plan, bits=bits, backend=backend)
-    return settled_plan(plan, lengths), lengths
 
 
 def with_public_features(release: Release, features: NDArray[Any]) -> Release:

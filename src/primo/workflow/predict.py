@@ -14,8 +14,9 @@ from primo._util.progress import row_progress
 from primo._util.writers import ENDINGS, open_table
 from primo.errors import Advice, Argument, InputError, Message
 from primo.released.coefficients import Coefficients
-from primo.rows.sources.base import Columns, Rows
+from primo.rows.sources.base import Columns, Ids, Rows
 from primo.rows.sources.paired import labels_of
+from primo.rows.sources.row_owners import id_names_of
 
 __all__ = ["predict_to_file"]
 
@@ -29,6 +30,7 @@ def predict_to_file(
     *,
     missing_centre: ArrayLike | None = None,
     rows: Rows | None = None,
+    replace: bool = True,
     show_progress: bool = False,
 ) -> Path:
     """Predict all outcomes of the rows of a store and write them to a .tsv, .tsv.gz or .parquet file.
@@ -41,12 +43,15 @@ def predict_to_file(
         The features, matched by name, in any order; neither more nor fewer.
     path
         One line per row: its label, if the store has labels, and one column per outcome. The label is
-        the id; `FID IID` for genotypes in which individual ids repeat.
+        the id, under the name that it has there (`IID` for genotypes); `FID IID` for genotypes in
+        which individual ids repeat.
     missing_centre
-        What replaces a missing value: one number per feature in the order of the coefficients, the
-        centres that ``missing="centre"`` fitted with. Without it a missing value is an error.
+        What replaces a missing value: one number per feature in the order of the coefficients, for
+        example `primo.released.public_means.public_means`. Without it a missing value is an error.
     rows
         Which stored rows, in which order; all by default.
+    replace
+        Whether a file that is there already may be replaced.
 
     Notes
     -----
@@ -61,14 +66,14 @@ def predict_to_file(
     d, l = coefficients.slopes.shape
     block_rows = max(1, _BLOCK_NUMBERS // (d + l))
     labels = labels_of(columns)
-    schema = {} if labels is None else {_label_name(coefficients): "text"}
+    schema = {} if labels is None else {_label_name(coefficients, columns, labels): "text"}
     schema |= dict.fromkeys(coefficients.outcome_names, "number")
     target = Path(path)
     if not target.name.endswith(ENDINGS):
         raise InputError(f"{str(target)!r}: give a name that ends in {', '.join(ENDINGS)}")
     with (
         row_progress(len(order), show=show_progress) as progress,
-        whole_file(target, private=True) as file,
+        whole_file(target, private=True, replace=replace) as file,
         open_table(file, target.name, schema) as write,
     ):
         start = 0
@@ -135,9 +140,13 @@ def _complete(block: NDArray[Any], centre: NDArray[np.float64] | None) -> NDArra
     return np.where(there, features, centre)
 
 
-def _label_name(coefficients: Coefficients) -> str:
-    """Call the labels "id", or something longer if an outcome has that name."""
-    name = "id"
+def _label_name(coefficients: Coefficients, columns: Columns, labels: Ids) -> str:
+    """Call the labels as the store does, else "id", or something longer if an outcome has that name."""
+    named = id_names_of(columns)
+    name = named[0] if named is not None and len(named) == 1 and named[0] else "id"
+    ids = columns.ids()
+    if name == "IID" and ids is not None and not np.array_equal(labels, ids):
+        name = "FID IID"
     while name in coefficients.outcome_names:
         name = f"row_{name}"
     return name

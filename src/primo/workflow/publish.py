@@ -16,6 +16,8 @@ from primo.errors import Advice, Argument, InputError, Message, PrimoError
 from primo.planning.plan import Plan
 from primo.released.bundle import Bundle, read_bundle
 from primo.released.estimation import Estimation
+from primo.released.kept import hand_over
+from primo.released.release import Release
 from primo.rows.sources.base import Source
 from primo.variants import Variants
 from primo.workflow.fit import Account, Engine, Prepared, release_rows
@@ -69,6 +71,7 @@ def publish(
     """
     with staging:
         _check_payer(staging, account)
+        release: Release | None = None
         if not staging.published:
             staging.check_plan(_staged(prepared.plan))
             if staging.drawn:
@@ -97,6 +100,8 @@ def publish(
                 else partial(account.ledger.finish, staging.release_id),
             )
         bundle = read_bundle(Path(staging.out))
+        if release is not None:
+            hand_over(release, bundle.release)
         staging.finish()
         return bundle
 

@@ -7,10 +7,10 @@
     lock       held by the process that works on it
 
 and waits until it is on the disk *before* the ledger is charged; `drawn` says later for which moments
-noise was drawn (and `drawn-lengths` for which histograms of row lengths). A release of several rounds
-has `drawn-round-1` and so on, `kept-round-1` with what was released, and `kept-step-2` with what the
-second round takes residuals of: a resumed run goes on from there. A folder that others made
-or may read is refused: they may know the secret. Whenever the process dies, there is
+noise was drawn (and `drawn-lengths`, `drawn-sums` and so on, for which counts and sums before them). A
+release of several rounds has `drawn-round-1` and so on, `kept-round-1` with what was released, and
+`kept-step-2` with what the second round takes residuals of: a resumed run goes on from there. A folder
+that others made or may read is refused: they may know the secret. Whenever the process dies, there is
 
     no folder                  nothing was begun, or everything is finished
     a folder without job.json  `begin` was interrupted: nothing was charged; `begin` takes over
@@ -37,7 +37,7 @@ from typing import Any, Self
 
 from primo._util.atomic import flush, refuse_existing, writing
 from primo._util.ownership import NotOursError, PrivateFolder
-from primo.errors import InputError, PrimoError, PrivacyError
+from primo.errors import Advice, InputError, Message, PrimoError, PrivacyError
 from primo.planning.plan import Plan
 from primo.released.bundle import read_bundle, write_bundle
 from primo.released.bundle.write import check_release_id, new_release_id
@@ -160,7 +160,7 @@ class Staging:
         place = Path(os.path.abspath(out))
         folder = partial_of(place)
         if not os.path.lexists(folder):
-            there = " It is complete." if place.exists() else " Start it without --resume."
+            there = " It is complete." if place.exists() else " Start it as a new release."
             raise InputError(f"nothing to resume for {str(place)!r}.{there}")
         with writing(folder), _ours(folder):
             held = _held(PrivateFolder.open(folder))
@@ -169,8 +169,8 @@ class Staging:
                     _remove(held)
                     raise InputError(
                         f"nothing to resume for {str(place)!r}: the run was interrupted before anything "
-                        "was charged, or after all was done. If there is no release, start it without "
-                        "--resume"
+                        "was charged, or after all was done. If there is no release, start it as a new "
+                        "one"
                     )
                 job = _read_job(held)
             except BaseException:
@@ -369,7 +369,7 @@ def _ours(folder: Path) -> Iterator[None]:
         raise PrivacyError(
             f"{str(folder)!r}, or a file in it, is refused: {reason}. It has to be yours alone, because "
             "with the secret in it the noise can be taken off the release. Somebody may know that "
-            "secret: remove the folder and start anew without --resume, in a folder where other users "
+            "secret: remove the folder and start anew, in a folder where other users "
             "cannot write. What was charged stays charged"
         ) from None
 
@@ -420,9 +420,10 @@ def _read_job(folder: PrivateFolder) -> dict[str, Any]:
     return job
 
 
-def _unfinished(out: Path) -> str:
-    return (
-        f"a release for {str(out)!r} was begun and not finished. Finish it with --resume: the same "
-        "noise, no further charge. To give it up, remove "
-        f"{str(partial_of(out))!r}: what was charged stays charged, and a new release costs anew"
+def _unfinished(out: Path) -> Message:
+    return Message.of(
+        f"a release for {str(out)!r} was begun and not finished. Finish it with ",
+        Advice("resume", "Staging.resume and publish"),
+        ": the same noise, no further charge. To give it up, remove "
+        f"{str(partial_of(out))!r}: what was charged stays charged, and a new release costs anew",
     )

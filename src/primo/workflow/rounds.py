@@ -7,6 +7,7 @@ coefficients that residuals are taken of, and the clip. What a round spends was 
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
@@ -164,7 +165,7 @@ class _Kept:
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as stored:
                 return {key: stored[key] for key in stored.files}
-        except (OSError, ValueError, EOFError):
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
             raise InputError(f"what was kept of {name.replace('-', ' ')} is damaged") from None
 
     def _save(self, name: str, values: dict[str, Any]) -> None:

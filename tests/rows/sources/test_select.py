@@ -65,3 +65,46 @@ def test_lists(tmp_path):
         read_list(path)
     with pytest.raises(InputError, match="No such file"):
         read_list(tmp_path / "absent")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "chosen"),
+    [
+        ("age,sex", ["age", "sex"]),
+        (" age , snp_* ", ["age", "snp_1", "snp_2"]),
+        (["sex", "snp_2,age"], ["sex", "snp_2", "age"]),
+        ("income, net,age", ["income, net", "age"]),
+        ("age,income, net", ["age", "income, net"]),
+        ("income, net", ["income, net"]),
+        ("[a,s]*", ["age", "sex", "snp_1", "snp_2"]),
+        ("age,", ["age"]),
+    ],
+)
+def test_names_with_commas_between_them(wanted, chosen):
+    names = ["age", "sex", "snp_1", "snp_2", "income, net", "net"]
+    assert list(choose(names, wanted, where="t.csv")) == chosen
+
+
+def test_a_list_is_not_cut_where_names_must_be_exact():
+    with pytest.raises(InputError, match="'FID,IID'"):
+        choose(["FID", "IID"], "FID,IID", where="t.csv", lists=False)
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("Age", "age"),
+        ("AGE", "age"),
+        ("birth year", "birth_year"),
+        ("BirthYear", "birth_year"),
+        ("heigth", "height"),
+    ],
+)
+def test_columns_are_suggested_by_closeness(asked, meant):
+    with pytest.raises(InputError, match=f"did you mean '{meant}'"):
+        choose(["age", "birth_year", "height", "x1"], asked, where="t.csv")
+
+
+def test_a_pattern_in_other_capitals():
+    with pytest.raises(InputError, match="capitals count: did you mean 'snp_1'"):
+        choose(["snp_1", "age"], "SNP_*", where="t.csv")

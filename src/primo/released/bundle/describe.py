@@ -72,15 +72,33 @@ def plan_text(plan: Plan) -> str:
 
 
 def _norms_found(plan: Plan) -> dict[str, Any]:
-    """Describe the first stage, which finds norms from row lengths."""
+    """Describe the stages that find norms from row lengths, and centres and scales before that."""
     search = plan.norm_search
-    return {
+    described = {
         "asked_for": list(plan.auto_norms),
         "found": list(plan.counted),
         "too_few_rows": list(plan.declined),
         "mu": 0.0 if search is None else math.sqrt(search.spent),
         "noise_in_rows": 0.0 if search is None else search.sigma,
     }
+    if plan.centre_search is not None:
+        described["centres"] = {
+            "found": _blocks(plan.centre_search),
+            "mu": math.sqrt(plan.centre_search.spent),
+            "noise_in_rows": plan.centre_search.counts.sigma,
+            "noise_of_sums_in_norms": plan.centre_search.sigma,
+        }
+    if plan.column_search is not None:
+        described["columns"] = {
+            "found": _blocks(plan.column_search),
+            "mu": math.sqrt(plan.column_search.spent),
+            "noise_in_rows": plan.column_search.sigma,
+        }
+    return described
+
+
+def _blocks(search: Any) -> list[str]:
+    return [block for block in ("features", "outcomes") if getattr(search, block)]
 
 
 def _rounds(plan: Plan) -> list[dict[str, Any]]:
@@ -101,9 +119,12 @@ def _bounds(clip: Clip) -> dict[str, Any]:
     def short(values: Any) -> Any:
         return float(values[0]) if np.all(values == values[0]) else values.tolist()
 
-    return {
+    described = {
         "centre": short(clip.centre),
         "scale": short(clip.scale),
         "cut_to_range": clip.box,
         "row_norm": clip.norm,
     }
+    if clip.middle is not None:  # old bundles are compared with these words to the letter
+        described["range_middle"] = short(clip.middle)
+    return described

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from primo._util.reading import unreadable
 from primo.errors import InputError
 from primo.released.bundle.describe import plan_text, statement_text
 from primo.released.bundle.manifest import CONTENT, FILE, MOST_BYTES, agree, parse
@@ -167,7 +168,7 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
             remedy=error.remedy,
         ) from None
     except OSError as error:
-        raise InputError(f"cannot read {str(place)!r}: {error.strerror}") from None
+        raise unreadable(place, error) from None
     return Bundle(
         path=place,
         manifest=manifest,

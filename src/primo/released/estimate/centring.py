@@ -100,6 +100,7 @@ def centred(release: ReleasedMoments) -> Centred:
         outcome, errors = _about(means, variances, outcome, plan.n, release.outcome_sigma)
     public = release.public_features
     start, axis, feature_variance = np.empty(0), np.empty(0), 0.0
+    spectrum = None
     mean_noise = np.zeros(plan.l)
     if plan.intercept:
         start = np.append(np.zeros(plan.d), 1 / plan.constant)
@@ -116,25 +117,29 @@ def centred(release: ReleasedMoments) -> Centred:
         axis = np.append(found, plan.constant) / length
         feature_variance = (s / (plan.n * length)) ** 2
         covariance = reflect(axis, reflect(axis, release.covariance).T)[:-1, :-1]
-        start = _start(release.covariance, covariance, axis, length, start, sigma1)
+        spectrum = np.linalg.eigh(covariance)
+        start = _start(release.covariance, spectrum[0], axis, length, start, sigma1)
         about = association - np.outer(release.covariance @ start, means)
         association = reflect(axis, about)[:-1]
         mean_noise = s**2 * float(start @ start) * means**2
     else:
         covariance = release.covariance
+    moments = NoisyMoments(
+        n=plan.n,
+        covariance=covariance,
+        association=association,
+        outcome_moments=outcome,
+        covariance_sigma=sigma1,
+        association_sigma=sigma2,
+        outcome_sigma=release.outcome_sigma,
+        mean_noise=mean_noise,
+        outcome_errors=errors,
+        carried=0.0 if release.scales is None else release.scales.carried,
+    )
+    if spectrum is not None:
+        moments.__dict__["spectrum"] = (spectrum.eigenvalues, spectrum.eigenvectors)
     return Centred(
-        moments=NoisyMoments(
-            n=plan.n,
-            covariance=covariance,
-            association=association,
-            outcome_moments=outcome,
-            covariance_sigma=sigma1,
-            association_sigma=sigma2,
-            outcome_sigma=release.outcome_sigma,
-            mean_noise=mean_noise,
-            outcome_errors=errors,
-            carried=0.0 if release.scales is None else release.scales.carried,
-        ),
+        moments=moments,
         axis=axis,
         start=start,
         outcome_means=means,
@@ -189,15 +194,23 @@ def _feature_means(covariance: Floats, *, n: int, constant: float, s: float) -> 
 
 
 def _start(
-    covariance: Floats, inner: Floats, axis: Floats, length: float, constant: Floats, sigma1: float
+    covariance: Floats,
+    eigenvalues: Floats,
+    axis: Floats,
+    length: float,
+    constant: Floats,
+    sigma1: float,
 ) -> Floats:
-    """Coefficients q of a constant prediction of 1: the best mixture of the two in the module's head."""
+    """Coefficients q of a constant prediction of 1: the best mixture of the two in the module's head.
+
+    `eigenvalues` are those of the covariance of z.
+    """
     away = constant - axis / length  # at right angles to the axis
     noise = sigma1**2 / 2 * float(away @ away)
     if noise == 0:
         return constant
     # What one unit of noise in the association does to the predictions of a ridge.
-    values = np.maximum(np.linalg.eigvalsh(inner), 0.0)
+    values = np.maximum(eigenvalues, 0.0)
     gain = float(np.sum(values / (values + math.sqrt(len(values) / 2) * sigma1) ** 2))
     bias = max(float(away @ covariance @ away), 0.0)
     share = gain * noise / (gain * noise + bias) if gain > 0 else 0.0

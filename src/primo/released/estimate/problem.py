@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +74,12 @@ class NoisyMoments:
         """Numbers of features and outcomes, (d, l)."""
         d, l = self.association.shape
         return d, l
+
+    @cached_property
+    def spectrum(self) -> tuple[Floats, Floats]:
+        """Eigenvalues (ascending) and eigenvectors of the covariance; decomposed once."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        return values, vectors
 
     @property
     def noise_variances(self) -> Floats:

@@ -32,6 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.released.estimate.large import LARGE, LargeReplicas, simulate_large
 from primo.released.estimate.spectrum import denoised_spectrum, symmetric_noise
 
 __all__ = ["Carried", "FilterRisk", "Replicas", "simulate"]
@@ -75,6 +76,25 @@ class Replicas:
         """Largest true eigenvalue of any replica."""
         return float(self.truths.max())
 
+    # Directions are taken one by one here, and in bins of several by `large.LargeReplicas`.
+
+    @property
+    def sizes(self) -> Floats:
+        """How many directions each entry of `truths` stands for, (d,)."""
+        return np.ones(self.truths.shape[1])
+
+    def collect(self, values: Floats) -> Floats:
+        """Add up (d, …) numbers of all directions within the bins."""
+        return values
+
+    def average(self, values: Floats) -> Floats:
+        """Average (d, …) numbers of all directions within the bins."""
+        return values
+
+    def spread(self, values: Floats) -> Floats:
+        """Return numbers of the bins for all directions, (d, …)."""
+        return values
+
     def along(self, per_direction: Floats) -> Floats:
         """Average squares along true eigenvectors (copies, d, k) over the noisy ones, (d, k)."""
         if self.bases is None:
@@ -106,16 +126,19 @@ class FilterRisk:
     signal: Floats  # (shapes, d, d) P∘B; (shapes, d) if the covariance is exact
     noise: Floats  # (d,) diag P
     sampling: Floats  # (d, d) P∘P; (d,) if the covariance is exact
+    rank: float  # directions in which the features vary
 
     @classmethod
     def build(
-        cls, replicas: Replicas, shapes: Floats, carried: Carried | None = None
+        cls, replicas: Replicas | LargeReplicas, shapes: Floats, carried: Carried | None = None
     ) -> FilterRisk:
         """Average the quadratic form over the replicas.
 
         `shapes` (shapes, copies, d) are prior variances along the true eigenvectors; `carried` is what
         earlier rounds had found, which makes no difference where the covariance is exact.
         """
+        if isinstance(replicas, LargeReplicas):
+            return cls._of_spectrum(replicas, shapes[:, 0])
         truths, bases = replicas.truths, replicas.bases
         shares = replicas.shares
         constant = np.einsum("k,ki,ski->s", shares, truths, shapes)
@@ -127,6 +150,7 @@ class FilterRisk:
                 signal=a**3 * shapes[:, 0],
                 noise=a,
                 sampling=a**2,
+                rank=float(np.count_nonzero(a > 0)),
             )
         d, k = truths.shape[1], len(shapes)
         linear, signal, noise = np.zeros((k, d)), np.zeros((k, d, d)), np.zeros(d)
@@ -147,7 +171,35 @@ class FilterRisk:
                 linear += share * np.einsum("ij,sij->si", exact, weighted)
                 b = weighted @ seen.T
             signal += np.multiply(b, share * p, out=b)
-        return cls(constant=constant, linear=linear, signal=signal, noise=noise, sampling=sampling)
+        return cls(
+            constant=constant,
+            linear=linear,
+            signal=signal,
+            noise=noise,
+            sampling=sampling,
+            rank=float(np.count_nonzero(noise > 0)),
+        )
+
+    @classmethod
+    def _of_spectrum(cls, replicas: LargeReplicas, shapes: Floats) -> FilterRisk:
+        """Compute the form for filters that are constant in each bin, (m,); `shapes` are (shapes, m)."""
+        (a,), sizes = replicas.truths, replicas.sizes
+        inner = a**2 * shapes
+        products = replicas.products(np.vstack([inner, a]))
+        products *= np.outer(sizes, sizes) - np.diag(sizes)
+        signal, sampling = products[:-1], products[-1]
+        noise, linear = replicas.mean_values(), replicas.along(inner.T[None]).T
+        at = np.arange(len(a))
+        signal[:, at, at] += sizes * noise * linear
+        sampling[at, at] += sizes * noise**2
+        return cls(
+            constant=shapes @ (sizes * a),
+            linear=sizes * linear,
+            signal=signal,
+            noise=sizes * noise,
+            sampling=sampling,
+            rank=float(sizes @ (noise > 0)),
+        )
 
     def excess(
         self, g: Floats, strength: Floats, noise_variance: Floats, residual: Floats | float = 0.0
@@ -170,7 +222,7 @@ class FilterRisk:
         self, g: Floats, strength: Floats, noise_variance: Floats, residual: Floats
     ) -> Floats:
         """Return ‖X(ŵ − w)‖² for w the least squares of these rows, which has sampling error too."""
-        of_rows = np.count_nonzero(self.noise > 0) - 2 * self.noise @ g
+        of_rows = self.rank - 2 * self.noise @ g
         new_rows = self.excess(g, strength, noise_variance, residual)
         return np.asarray(np.maximum(new_rows + residual * of_rows, 0.0))
 
@@ -226,14 +278,16 @@ def simulate(
     seed: int = SEED,
     copies: int | None = None,
     certain: bool = False,
-) -> Replicas:
+) -> Replicas | LargeReplicas:
     """Draw replicas from released eigenvalues and the scale σ₁ of their noise.
+
+    Beyond `LARGE` eigenvalues no matrix is drawn (`large`).
 
     With `certain`, all have the same true eigenvalues: those that the released ones look like.
 
     The generator has a fixed seed on purpose. This is post-processing of public numbers, so the
     draws protect nobody; the seed makes coefficients a deterministic function of the release.
-    Cost: four decompositions of a d×d matrix for each of some 800/d copies.
+    Cost: four decompositions of a d×d matrix for each of some 800/d copies, up to d = 800.
     """
     d = len(values)
     if sigma == 0:
@@ -242,12 +296,16 @@ def simulate(
     if copies is None:
         copies = int(np.clip(-(-DRAWN_DIRECTIONS // d), 1, MOST_REPLICAS))
     rng = np.random.default_rng(seed)
+    spread = sigma * min(ALONE, IN_COMPANY / np.sqrt(d))
+    if d > LARGE:
+        return simulate_large(
+            values, sigma, possible=lambda centre: _possible(rng, centre, spread, 1)
+        )
     noise = symmetric_noise(rng, copies=copies, d=d, sigma=sigma)
     truth, centre = denoised_spectrum(values, noise, sigma)
     if certain:
         truths = np.repeat(truth[None], copies, axis=0)
     else:
-        spread = sigma * min(ALONE, IN_COMPANY / np.sqrt(d))
         truths = np.sort(_possible(rng, centre, spread, copies), axis=1)
     noisy, bases = np.linalg.eigh(noise + truths[:, :, None] * np.eye(d))
     return Replicas(truths=truths, bases=bases, noisy=noisy)

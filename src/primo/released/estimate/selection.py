@@ -13,6 +13,7 @@ from primo.released.estimate.closed_forms import (
     default_ridge_lambda,
     ridge_filter,
 )
+from primo.released.estimate.large import LargeReplicas
 from primo.released.estimate.outcomes import OutcomeGroups, alike, group_outcomes
 from primo.released.estimate.problem import Estimate, NoisyMoments
 from primo.released.estimate.risk import Carried, FilterRisk, Replicas, simulate
@@ -85,7 +86,7 @@ def estimate(
         )
     if estimator not in {"ridge", "filter"}:
         return fit_filter(moments, sides=estimator).estimate(moments)
-    values, vectors = np.linalg.eigh(moments.covariance)
+    values, vectors = moments.spectrum
     association = vectors.T @ moments.association
     if estimator == "ridge":
         if ridge_lambda is None:
@@ -112,7 +113,7 @@ class FittedFilter:
     vectors: Floats  # (d, d) its eigenvectors in columns
     association: Floats  # (d, l) along them and along the outcome directions
     groups: OutcomeGroups
-    replicas: Replicas
+    replicas: Replicas | LargeReplicas
     common: Signal  # of the outcomes as they are
     signal: Signal  # of the groups
     filters: Floats  # (d, groups)
@@ -145,11 +146,11 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
 
     Cost: some ten decompositions of d×d matrices, and the products that `estimate` names.
     """
-    values, vectors = np.linalg.eigh(moments.covariance)
+    values, vectors = moments.spectrum
     association = vectors.T @ moments.association
     replicas = simulate(values, moments.covariance_sigma)
     groups, name = alike(moments), "one-sided"
-    energy = groups.energy(association)
+    energy = replicas.collect(groups.energy(association))
     common = signal = Signal(strength=np.zeros((1, len(groups.counts))), score=0.0)
     filters, excess = np.zeros((len(values), len(groups.counts))), np.zeros(len(groups.counts))
     if replicas.top > 0 and energy.any():  # a trace of variation, and of association
@@ -163,7 +164,7 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         finer = None if sides == "one-sided" else group_outcomes(moments)
         if finer is not None:
             rotated = finer.rotate(association)
-            energy = finer.energy(rotated)
+            energy = replicas.collect(finer.energy(rotated))
             weighted = model.fit(energy, finer)
             equal = model.fit(energy, finer.with_equal_weights())
             if sides == "two-sided" or weighted.score > equal.score - DOUBT:
@@ -181,9 +182,10 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         if moments.covariance_sigma > 0:
             divisor = SMALLEST_DIVISOR if len(values) > 1 else SMALLEST_ALONE
             filters = np.minimum(filters, 1 / (divisor * moments.covariance_sigma))
-            ridge = ridge_filter(values, default_ridge_lambda(moments))
+            ridge = ridge_filter(replicas.average(values), default_ridge_lambda(moments))
             filters = _toward_ridge(filters, ridge, risk, signal, groups, residual)
         excess = risk.excess_in_rows(filters, signal.strength, groups.noise_variance, residual)
+        filters = replicas.spread(filters)
     return FittedFilter(
         name=name,
         values=values,
@@ -238,7 +240,7 @@ def _toward_ridge(
     own_excess, ridge_excess = (
         risk.excess(g, signal.strength, groups.noise_variance, residual) for g in (filters, other)
     )
-    doubt = min(float(np.sqrt(2 / (len(ridge) * groups.counts.sum()))), MOST_DOUBT)
+    doubt = min(float(np.sqrt(2 / (risk.rank * groups.counts.sum()))), MOST_DOUBT)
     ratio = np.full_like(own_excess, np.inf)
     np.divide(ridge_excess, own_excess, out=ratio, where=own_excess > 0)
     share = HALF_WAY * np.clip(1 - (ratio - 1) / doubt, 0.0, 1.0)

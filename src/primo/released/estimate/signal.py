@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.released.estimate.large import LargeReplicas
 from primo.released.estimate.outcomes import OutcomeGroups
 from primo.released.estimate.risk import Replicas
 
@@ -71,13 +72,16 @@ class SignalModel:
     Cost: O(copies·d²) for each γ, O(d·groups) for each candidate strength; nothing depends on l.
     """
 
-    def __init__(self, replicas: Replicas, *, variation: float, rows: float = np.inf) -> None:
+    def __init__(
+        self, replicas: Replicas | LargeReplicas, *, variation: float, rows: float = np.inf
+    ) -> None:
         truths, shares = replicas.truths, replicas.shares
         top = np.maximum(truths.max(axis=1, keepdims=True), 1e-300)
         self.shapes = np.maximum(truths / top, PRIOR_FLOOR) ** GAMMAS[:, None, None]
         """Relative prior variances along the true eigenvectors, (gammas, copies, d)."""
         # Variation explained, and E[(VᵀXᵀy)²], at unit strength.
-        each = np.einsum("ki,ski->sk", truths, self.shapes)
+        self.sizes = replicas.sizes  # (d,) directions that an entry stands for
+        each = np.einsum("ki,ski->sk", truths * self.sizes, self.shapes)
         self.explained = each @ shares  # (gammas,)
         # Where all eigenvalues are lost in noise, how much is explained is known better than τ.
         self.shapes *= (self.explained[:, None] / np.maximum(each, 1e-300))[:, :, None]
@@ -111,7 +115,7 @@ class SignalModel:
             strength=np.outer(probability * strengths, groups.signal_weights), score=float(score)
         )
 
-    def weigh(self, energy: Floats, groups: OutcomeGroups) -> Replicas:
+    def weigh(self, energy: Floats, groups: OutcomeGroups) -> Replicas | LargeReplicas:
         """Return the replicas, each counting for as much as the association is likely under it.
 
         Large eigenvalues would have shown in the association, and small ones cannot explain a large
@@ -119,6 +123,8 @@ class SignalModel:
         compared. Weights are flattened until enough replicas count for an average.
         """
         replicas = self.replicas
+        if isinstance(replicas, LargeReplicas):
+            return replicas
         if replicas.bases is None or len(replicas.bases) == 1:
             return replicas
         mixing = np.mean(replicas.bases**2, axis=0)
@@ -185,7 +191,7 @@ class SignalModel:
             chance = np.maximum(left, 0.0) / self.rows
             variance += chance[:, None, :] * self.values[:, None]
         misfit = energy / variance
-        misfit += groups.counts * np.log(variance, out=variance)
+        misfit += self.sizes[:, None] * groups.counts * np.log(variance, out=variance)
         return np.asarray(-0.5 * misfit.sum(axis=1))
 
 

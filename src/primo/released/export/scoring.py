@@ -21,13 +21,29 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from primo._util.atomic import as_text, new_file, new_folder, publish, whole_file
+from primo._util.atomic import as_text, new_file, new_folder, publish, refuse_existing, whole_file
 from primo._util.writers import escaped
 from primo.errors import Argument, InputError
 from primo.released.coefficients import Coefficients
 from primo.variants import Variants
 
-__all__ = ["ScoreFile", "write_pgs_catalog", "write_plink_scores"]
+__all__ = [
+    "AFREQ",
+    "SIDECAR",
+    "ScoreFile",
+    "safe_names",
+    "text_file",
+    "write_pgs_catalog",
+    "write_plink_scores",
+]
+
+#: Ending of the file of intercepts, after the name of the score file.
+SIDECAR = ".outcomes.tsv"
+
+#: Ending of the file of public frequencies, which plink2 reads.
+AFREQ = ".afreq"
+
+_MANY = 1_000_000  # observations that plink2 is told of; it uses the frequencies alone
 
 _NUMBER = "%.12g"
 
@@ -38,19 +54,28 @@ class ScoreFile:
 
     path: Path
     sidecar: Path  # column, outcome and intercept of each score
+    afreq: Path | None  # the public means as frequencies
     columns: tuple[str, ...]  # names of the scores: those of the outcomes, made safe
     left_out: tuple[str, ...]  # features that are not variants
 
 
 def write_plink_scores(
-    coefficients: Coefficients, variants: Variants, path: str | os.PathLike[str]
+    coefficients: Coefficients,
+    variants: Variants,
+    path: str | os.PathLike[str],
+    *,
+    means: NDArray[np.float64] | None = None,
+    replace: bool = True,
 ) -> ScoreFile:
     """Write the slopes of all outcomes for plink2: ID, A1 and one column per outcome.
 
-    Use it with ``plink2 --score FILE 1 2 header-read cols=+scoresums --score-col-nums 3-N``, where N is
-    two more than the number of outcomes. The column NAME_SUM plus the intercept in the sidecar
-    (`FILE.outcomes.tsv`), plus slope × value of the features left out, is the prediction. Missing
-    genotypes: plink2 uses the mean in the scored file, unless given ``no-mean-imputation``.
+    Use it with ``plink2 --score FILE header-read cols=+scoresums --score-col-nums 3-N --read-freq
+    FILE.afreq``, where N is two more than the number of outcomes. The column NAME_SUM plus the intercept
+    in the second file (`FILE.outcomes.tsv`), plus slope × value of the features left out, is the
+    prediction. A missing genotype counts as its public mean, as in `primo predict`: plink2 reads the
+    `means` (of all features in the order of the coefficients: `public_means`) from the third file.
+    A variant that a file lacks is left out by plink2; add slope × public mean for it, or use `predict`.
+    Without `means` there is no third file, and plink2 would use the means of the scored people.
 
     Names of outcomes become column names: characters other than letters, digits, dot, dash and
     underscore are replaced by underscores, and equal names are numbered.
@@ -64,17 +89,41 @@ def write_plink_scores(
                 "blanks only; rename it in the data"
             )
     target = Path(path)
-    columns = _safe_names(coefficients.outcome_names)
-    with whole_file(target) as binary, as_text(binary) as file:
+    sidecar, afreq = (target.with_name(target.name + ending) for ending in (SIDECAR, AFREQ))
+    if not replace:
+        for place in (target, sidecar, afreq):
+            refuse_existing(place)
+    columns = safe_names(coefficients.outcome_names)
+    with whole_file(target, replace=replace) as binary, as_text(binary) as file:
         file.write("\t".join(("ID", "A1", *columns)) + "\n")
         for name, counted, row in zip(variants.names, variants.counted, slopes, strict=True):
             file.write("\t".join((name, counted, *map(_NUMBER.__mod__, row.tolist()))) + "\n")
-    sidecar = target.with_name(target.name + ".outcomes.tsv")
     lines = zip(columns, coefficients.outcome_names, coefficients.intercept.tolist(), strict=True)
-    with whole_file(sidecar) as binary, as_text(binary) as file:
+    with whole_file(sidecar, replace=replace) as binary, as_text(binary) as file:
         file.write("column\toutcome\tintercept\n")
         file.writelines(f"{c}\t{escaped(name)}\t{_NUMBER % value}\n" for c, name, value in lines)
-    return ScoreFile(path=target, sidecar=sidecar, columns=columns, left_out=left_out)
+    if means is not None:
+        public = np.asarray(means)[_places(coefficients, variants)] / variants.copies
+        _write_frequencies(afreq, variants, np.clip(public, 0.0, 1.0), replace=replace)
+    return ScoreFile(
+        path=target,
+        sidecar=sidecar,
+        afreq=None if means is None else afreq,
+        columns=columns,
+        left_out=left_out,
+    )
+
+
+def _write_frequencies(
+    path: Path, variants: Variants, frequencies: NDArray[np.float64], *, replace: bool
+) -> None:
+    """Write public frequencies of the counted alleles as plink2 reads them."""
+    with whole_file(path, replace=replace) as binary, as_text(binary) as file:
+        file.write("#CHROM\tID\tREF\tALT\tALT_FREQS\tOBS_CT\n")
+        for i, (name, f) in enumerate(zip(variants.names, frequencies.tolist(), strict=True)):
+            place = f"{variants.chromosome[i] or '0'}\t{name}"
+            alleles = f"{variants.other[i] or '.'}\t{variants.counted[i]}"
+            file.write(f"{place}\t{alleles}\t{_NUMBER % f}\t{_MANY}\n")
 
 
 def write_pgs_catalog(
@@ -98,7 +147,7 @@ def write_pgs_catalog(
     target = Path(folder)
     ending = ".txt.gz" if compress else ".txt"
     # Unique without regard to case: some file systems ignore it.
-    names = [f"{name}{ending}" for name in _safe_names(coefficients.outcome_names, longest=100)]
+    names = [f"{name}{ending}" for name in safe_names(coefficients.outcome_names, longest=100)]
     columns = _pgs_columns(variants)
     with new_folder(target) as place:
         made = place / "scores"
@@ -106,11 +155,12 @@ def write_pgs_catalog(
         for j, name in enumerate(names):
             header = _pgs_header(
                 coefficients.outcome_names[j],
+                identifier=name.removesuffix(ending),
                 genome_build=genome_build,
                 number=len(variants),
                 intercept=float(coefficients.intercept[j]),
             )
-            with _text(made / name) as file:
+            with text_file(made / name) as file:
                 file.write(header)
                 file.writelines(
                     f"{column}\t{_NUMBER % slope}\n"
@@ -128,16 +178,21 @@ def _slopes(
         raise InputError(
             "scores are for variants, and this release has none among its features; use predict"
         )
+    known = set(variants.names)
+    others = tuple(name for name in coefficients.feature_names if name not in known)
+    return coefficients.slopes[_places(coefficients, variants)], others
+
+
+def _places(coefficients: Coefficients, variants: Variants) -> list[int]:
+    """Return where among the features the variants are."""
     place = {name: i for i, name in enumerate(coefficients.feature_names)}
     unknown = [name for name in variants.names if name not in place]
     if unknown:
         raise InputError(f"variant {unknown[0]!r} has no coefficients")
-    known = set(variants.names)
-    others = tuple(name for name in coefficients.feature_names if name not in known)
-    return coefficients.slopes[[place[name] for name in variants.names]], others
+    return [place[name] for name in variants.names]
 
 
-def _safe_names(names: tuple[str, ...], *, longest: int = 1000) -> tuple[str, ...]:
+def safe_names(names: tuple[str, ...], *, longest: int = 1000) -> tuple[str, ...]:
     """Make names that file systems and plink2 accept, each once (upper and lower case being equal)."""
     taken: set[str] = set()
     safe = []
@@ -156,13 +211,16 @@ def _one_word(text: str) -> bool:
     return bool(text) and not re.search(r"\s", text)
 
 
-def _pgs_header(outcome: str, *, genome_build: str, number: int, intercept: float) -> str:
+def _pgs_header(
+    outcome: str, *, identifier: str, genome_build: str, number: int, intercept: float
+) -> str:
     name = " ".join(outcome.split())
     lines = (
         "###PGS CATALOG SCORING FILE - see https://www.pgscatalog.org/downloads/#dl_ftp_scoring "
         "for additional information",
         "#format_version=2.0",
         "##POLYGENIC SCORE (PGS) INFORMATION",
+        f"#pgs_id={identifier}",  # pgscatalog-utils wants one; the catalogue assigns its own
         f"#pgs_name={name}",
         f"#trait_reported={name}",
         f"#genome_build={genome_build}",
@@ -195,7 +253,7 @@ def _pgs_columns(variants: Variants) -> list[str]:
 
 
 @contextmanager
-def _text(path: Path) -> Iterator[TextIO]:
+def text_file(path: Path) -> Iterator[TextIO]:
     """Open a text file, compressed without name and time if it ends in .gz."""
     if path.suffix != ".gz":
         with new_file(path) as raw, as_text(raw) as file:

@@ -15,7 +15,7 @@ from primo.released.uncertainty.intervals import (
 )
 from primo.released.uncertainty.multiple import benjamini_hochberg, cauchy_combination
 from primo.released.uncertainty.published import PublishedRSquared, published_r_squared
-from primo.released.uncertainty.report import summary
+from primo.released.uncertainty.report import Summary, summary
 from primo.released.uncertainty.table import tidy, write_table
 from primo.released.uncertainty.testing import SlopeTests, tests
 
@@ -24,6 +24,7 @@ __all__ = [
     "Intervals",
     "PublishedRSquared",
     "SlopeTests",
+    "Summary",
     "benjamini_hochberg",
     "bootstrap_intervals",
     "bound_doubts",

@@ -70,6 +70,7 @@ class Block:
     mean: Floats | None  # None without an intercept
     mean_error: float
     spread_out: float  # effective number of columns that make up a row's length
+    scales_found: bool = False  # from the rows: they are no public standard deviations
 
     @property
     def width(self) -> int:
@@ -89,6 +90,22 @@ class Block:
         error = self.square_error**2 + 4 * self.mean**2 * self.mean_error**2
         error += 2 * self.mean_error**4
         return self.square - self.mean**2 + self.mean_error**2, np.sqrt(error)
+
+    @property
+    def placed(self) -> Floats | None:
+        """Means within their ranges, from -1 to 1, wherever the centres lie."""
+        return (
+            self.mean
+            if self.mean is None or self.clip.middle is None
+            else self.mean - self.clip.middle
+        )
+
+    @property
+    def placed_square(self) -> Floats:
+        """Mean squares about the middles of the ranges."""
+        if self.mean is None or self.clip.middle is None:
+            return self.square
+        return self.square - 2 * self.clip.middle * self.mean + self.clip.middle**2
 
     @property
     def offset(self) -> tuple[float, float]:
@@ -136,6 +153,7 @@ def feature_block(release: ReleasedMoments) -> Block | None:
         mean=release.covariance[:d, -1] / mass if plan.intercept else None,
         mean_error=off / mass if plan.intercept else 0.0,
         spread_out=_effective(total, together, d),
+        scales_found=plan.column_search is not None and plan.column_search.features,
     )
 
 
@@ -160,6 +178,7 @@ def outcome_block(release: ReleasedMoments) -> Block:
         mean=release.association[-1] / mass if plan.intercept else None,
         mean_error=release.association_sigma / mass if plan.intercept and private else 0.0,
         spread_out=_effective(float(diagonal.sum()), squares, plan.l),
+        scales_found=plan.column_search is not None and plan.column_search.outcomes,
     )
 
 
@@ -238,22 +257,22 @@ def _cut(block: Block, copies: int) -> Flags:
     """
     stuck = at_one_end(block)
     if stuck.any():
-        assert block.mean is not None
-        alleles = (block.clip.centre == copies / 2) & (block.clip.scale == copies / 2)
-        stuck &= ~(_codes(block.clip) & ((block.mean < 0) | alleles))
+        assert block.placed is not None
+        alleles = (block.clip.range_centre == copies / 2) & (block.clip.scale == copies / 2)
+        stuck &= ~(_codes(block.clip) & ((block.placed < 0) | alleles))
     return stuck | (at_both_ends(block) & ~two_values(block))
 
 
 def at_one_end(block: Block) -> Flags:
     """Which columns have nearly all of their values at, or next to, one end of their range."""
-    if block.mean is None or not block.clip.box:
+    if block.placed is None or not block.clip.box:
         return np.zeros(block.width, dtype=bool)
-    return np.asarray(np.abs(block.mean) - block.margin * block.mean_error > STUCK)
+    return np.asarray(np.abs(block.placed) - block.margin * block.mean_error > STUCK)
 
 
 def near_an_end(block: Block) -> Flags:
-    """Which others have their mean near an end of their range."""
-    if block.mean is None or not block.clip.box:
+    """Which others have their mean near an end of their range, and the centre in the middle."""
+    if block.mean is None or not block.clip.box or block.clip.middle is not None:
         return np.zeros(block.width, dtype=bool)
     near = np.abs(block.mean) - block.margin * block.mean_error > EDGE
     return np.asarray(near & ~at_one_end(block))
@@ -263,7 +282,7 @@ def at_both_ends(block: Block) -> Flags:
     """Which columns, not of two values by their range, lie at the two ends of it."""
     if not block.clip.box:
         return np.zeros(block.width, dtype=bool)
-    ends = _enough(block.square, block.square_error, block.margin, BOTH_ENDS)
+    ends = _enough(block.placed_square, block.square_error, block.margin, BOTH_ENDS)
     return np.asarray(ends & ~at_one_end(block) & ~near_an_end(block) & ~_codes(block.clip))
 
 
@@ -273,8 +292,8 @@ def two_values(block: Block) -> Flags:
     Whatever is cut to such a range leaves some values inside, unless it is far too narrow.
     """
     clip = block.clip
-    signs = (clip.centre == 0) & ((clip.scale == 1) | (clip.scale == 0.5))
-    whole = block.square + block.margin * block.square_error >= 1 - 1e-4
+    signs = (clip.range_centre == 0) & ((clip.scale == 1) | (clip.scale == 0.5))
+    whole = block.placed_square + block.margin * block.square_error >= 1 - 1e-4
     return np.asarray(signs & whole) if clip.box else np.zeros(block.width, dtype=bool)
 
 
@@ -293,7 +312,8 @@ def less_than_stated(block: Block, errors: float = 0.0) -> Flags:
     clip = block.clip
     none = np.zeros(block.width, dtype=bool)
     promised = ~_counted(clip)
-    if clip.box or bool((clip.scale == 1).all()) or not promised.any():
+    nothing = clip.box or block.scales_found or bool((clip.scale == 1).all())
+    if nothing or not promised.any():
         return none
     if block.length[0] < FEW * clip.norm**2:
         return none
@@ -316,7 +336,7 @@ def shortened(block: Block) -> bool:
     """Whether nearly all rows are as long as their norm allows."""
     clip = block.clip
     length, error = block.length
-    if clip.box and clip.norm >= math.sqrt(clip.width) * (1 - 1e-9):  # does nothing
+    if clip.norm >= clip.longest * (1 - 1e-9):  # does nothing
         return False
     short_of = clip.norm**2 * (1 - 0.1 / math.sqrt(block.spread_out))
     return length - block.margin * error > short_of
@@ -346,7 +366,7 @@ def _enough(values: Floats, error: float, margin: float, limit: float) -> Flags:
 
 def _codes(clip: Clip) -> Flags:
     """Ranges of counts (0 to 1, 0 to 2, 1 to 2), whose columns may well have two values only."""
-    lower, upper = clip.centre - clip.scale, clip.centre + clip.scale
+    lower, upper = clip.range_centre - clip.scale, clip.range_centre + clip.scale
     whole = (lower == np.round(lower)) & (upper == np.round(upper))
     return np.asarray(whole & (lower >= 0) & (upper <= 2))
 

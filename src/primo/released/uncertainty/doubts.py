@@ -49,11 +49,12 @@ def bound_doubts(release: ReleasedMoments) -> tuple[str, ...]:
     for block in (feature_block(release), outcome_block(release)):
         if block is None:
             continue
+        found = f"{block.word}s" in release.plan.counted
         stuck = at_one_end(block)
         said += _ranges(block, stuck) if block.clip.box else []
         if not stuck.all():  # otherwise all other doubts follow from it
-            said += _lengths(block) + _means(block)
-        said += _units(block, found=f"{block.word}s" in release.plan.counted)
+            said += _lengths(block, found=found) + _means(block)
+        said += _units(block, found=found)
     said += _genotypes(release)
     return tuple(f"{words[:1].upper()}{words[1:]}." for words in said)
 
@@ -107,8 +108,11 @@ def _ranges(block: Block, stuck: Flags) -> list[str]:
     return said
 
 
-def _lengths(block: Block) -> list[str]:
-    """Compare the length of rows with their norm, and their variation with the noise."""
+def _lengths(block: Block, *, found: bool) -> list[str]:
+    """Compare the length of rows with their norm, and their variation with the noise.
+
+    `found` says that primo chose the norm, so that another one is no advice.
+    """
     clip, margin, word = block.clip, block.margin, block.word
     length, error = block.length
     limit = clip.norm**2
@@ -134,8 +138,13 @@ def _lengths(block: Block) -> list[str]:
             f"nearly all rows of {word}s are as long as their norm of {clip.norm:.3g} allows: rows "
             "that are longer were shortened, by how much no release can tell, and coefficients "
             "are off by that factor. It is right where every row has this very length. Next time: "
-            "a norm of about the root of Σ (sd² + (mean − middle)²)/half-width², from public "
-            "knowledge"
+            + (
+                "centres nearer to the publicly known means (the norm was found: longer ones were "
+                "predicted to do worse), more rows or a larger epsilon"
+                if found
+                else "a norm of about the root of Σ (sd² + (mean − middle)²)/half-width², from public "
+                "knowledge"
+            )
         )
     less = less_than_stated(block, errors=margin)
     if less.any() and not shortened(block):
@@ -143,14 +152,19 @@ def _lengths(block: Block) -> list[str]:
             f"{block.some(less)} vary less than the scales of their bounds say: long rows held the "
             f"rest and were shortened to the norm of {clip.norm:.3g} (heavy tails), or the scales are "
             "larger than the standard deviations. R² of rows that are not shortened is not determined. "
-            "Next time: a longer norm, a logarithm or another transformation that shortens the tails, "
-            "or scales that are standard deviations"
+            f"Next time: {'' if found else 'a longer norm, '}a logarithm or another transformation that "
+            "shortens the tails, or scales that are standard deviations"
         )
     if length + margin * error < limit * SHORT**2:
         said.append(
             f"rows of {word}s are less than {SHORT:.0%} as long as their bounds allow: noise grows "
-            "with the bounds. Next time: a norm of about the root of Σ (sd² + (mean − "
-            "middle)²)/half-width², from public knowledge"
+            "with the bounds. Next time: "
+            + (
+                "tighter ranges, so that lengths are told more finely"
+                if found
+                else "a norm of about the root of Σ (sd² + (mean − middle)²)/half-width², from public "
+                'knowledge, or norm = "auto"'
+            )
         )
     return said
 

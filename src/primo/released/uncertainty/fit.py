@@ -151,13 +151,7 @@ def joint_p_values(system: System) -> tuple[Floats, Floats]:
     (σ₂² + s²μ²/c²)·(I + mmᵀ) + ς²A at most, with μ the outcome's mean, c the constant and m the means
     of the features over c; one basis diagonalises it for all outcomes.
     """
-    covariance, association, means = system.centred
-    metric = np.eye(system.d)
-    if not system.sums_exact:
-        metric += np.outer(means, means)
-    root = np.linalg.inv(np.linalg.cholesky(metric))
-    values, vectors = np.linalg.eigh(root @ covariance @ root.T)
-    h = vectors.T @ (root @ association)
+    values, h = system.null_spectrum
     noise = np.full(system.l, system.association_variance)
     if system.intercept:
         noise += system.off_variance * (system.association[-1] / system.covariance[-1, -1]) ** 2

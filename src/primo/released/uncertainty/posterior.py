@@ -23,11 +23,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.released.estimate.centring import Centred, centred, reflect
+from primo.released.decomposed import centred_of, filter_of
+from primo.released.estimate.centring import Centred, reflect
+from primo.released.estimate.large import LargeReplicas
 from primo.released.estimate.outcomes import OutcomeGroups
 from primo.released.estimate.problem import NoisyMoments
 from primo.released.estimate.risk import Replicas
-from primo.released.estimate.selection import FittedFilter, fit_filter
+from primo.released.estimate.selection import FittedFilter
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.prior import judged_variances, more_replicas
 
@@ -113,8 +115,7 @@ def posterior_of(release: ReleasedMoments) -> Posterior:
     Guarantee: post-processing; costs no privacy.
     Cost: that of `primo.coefficients`; nothing of size d² per outcome.
     """
-    found = centred(release)
-    fitted = fit_filter(found.moments)
+    found, fitted = centred_of(release), filter_of(release)
     replicas = more_replicas(fitted, found.moments.covariance_sigma)
     errors, strengths = _errors(fitted, replicas)
     coefficients = fitted.estimate(found.moments).coefficients
@@ -126,7 +127,7 @@ def posterior_of(release: ReleasedMoments) -> Posterior:
         filters=fitted.filters,
         errors=errors,
         strengths=strengths,
-        values=replicas.mean_values(),
+        values=replicas.spread(replicas.mean_values()),
         crossed=_crossed(replicas),
         shares=shares,
         along=fitted.vectors.T @ coefficients,
@@ -134,22 +135,28 @@ def posterior_of(release: ReleasedMoments) -> Posterior:
     )
 
 
-def _errors(fitted: FittedFilter, replicas: Replicas) -> tuple[Floats, Floats]:
+def _errors(fitted: FittedFilter, replicas: Replicas | LargeReplicas) -> tuple[Floats, Floats]:
     """Return error variances and prior variances along the noisy eigenvectors, (d, groups) each."""
-    filters, truths = fitted.filters, replicas.truths[:, :, None]
+    filters, truths = replicas.average(fitted.filters), replicas.truths[:, :, None]
     variances = judged_variances(fitted, replicas)
     square, cross = replicas.along(truths**2 * variances), replicas.along(truths * variances)
     strengths = replicas.along(variances)
     quadratic = filters**2 * square - 2 * filters * cross + strengths
-    return np.maximum(quadratic, 0.0) + filters**2 * fitted.groups.noise_variance, strengths
+    errors = np.maximum(quadratic, 0.0) + filters**2 * fitted.groups.noise_variance
+    return replicas.spread(errors), replicas.spread(strengths)
 
 
-def _crossed(replicas: Replicas) -> Floats:
+def _crossed(replicas: Replicas | LargeReplicas) -> Floats:
     """Return the expected squares of the true covariance off its diagonal, in the noisy basis.
 
     The noise of the covariance is what makes them, but they can be much smaller than it: where true
     eigenvalues are alike the covariance is diagonal in every basis.
     """
+    if isinstance(replicas, LargeReplicas):
+        (squares,) = replicas.products(replicas.truths)
+        crossed = replicas.spread(replicas.spread(np.maximum(squares, 0.0)).T)
+        np.fill_diagonal(crossed, 0.0)
+        return crossed
     d = replicas.truths.shape[1]
     crossed = np.zeros((d, d))
     if replicas.bases is None:

@@ -25,6 +25,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.released.estimate.large import LargeReplicas
 from primo.released.estimate.outcomes import OutcomeGroups
 from primo.released.estimate.risk import Replicas, simulate
 from primo.released.estimate.selection import FittedFilter
@@ -43,19 +44,21 @@ TINY = 1e-300  # instead of 0, to divide by
 FACTORS = np.exp(LOG_SPREAD * np.linspace(-3, 3, 25))
 
 
-def more_replicas(fitted: FittedFilter, sigma: float) -> Replicas:
+def more_replicas(fitted: FittedFilter, sigma: float) -> Replicas | LargeReplicas:
     """Draw as many replicas as the estimate of errors needs.
 
     Deterministic, like `primo.released.estimate.risk.simulate`. Cost: some 6400/d eigendecompositions.
     """
     replicas = fitted.replicas
     copies = min(DRAWN_DIRECTIONS // len(fitted.values), MOST_REPLICAS)
-    if replicas.bases is None or copies <= len(replicas.bases):
+    if isinstance(replicas, LargeReplicas) or replicas.bases is None:
+        return replicas
+    if copies <= len(replicas.bases):
         return replicas
     return simulate(fitted.values, sigma, seed=SEED, copies=copies, certain=True)
 
 
-def judged_variances(fitted: FittedFilter, replicas: Replicas) -> Floats:
+def judged_variances(fitted: FittedFilter, replicas: Replicas | LargeReplicas) -> Floats:
     """Return prior variances of coefficients along the true eigenvectors, (copies, d, groups).
 
     `replicas` are those of `more_replicas`.
@@ -72,28 +75,30 @@ def judged_variances(fitted: FittedFilter, replicas: Replicas) -> Floats:
     largest = np.maximum(explained.max(axis=1, keepdims=True), TINY)
     shapes = alike / (1 + explained / largest * TILTS) ** 2
     expected = replicas.along(truths**2 * shapes)
-    own = shapes @ _mean_factors(expected, groups, groups.energy(fitted.association))
+    energy = replicas.collect(groups.energy(fitted.association))
+    own = shapes @ _mean_factors(expected, groups, energy, replicas.sizes)
     own *= groups.counts.sum() * alike / np.maximum((own @ groups.counts)[:, :, None], TINY)
     return np.asarray(own)
 
 
-def _mean_factors(expected: Floats, groups: OutcomeGroups, energy: Floats) -> Floats:
+def _mean_factors(expected: Floats, groups: OutcomeGroups, energy: Floats, sizes: Floats) -> Floats:
     """Posterior mean of each tilt's factor, times the tilt's probability, (tilts, groups).
 
-    `expected` holds the expected square of an entry of the association for each tilt, (d, tilts).
+    `expected` holds the expected square of an entry of the association for each tilt, (d, tilts);
+    `sizes` (d,) how many directions each stands for.
     """
     means = np.empty((len(TILTS), len(groups.counts)))
     signal = FACTORS[:, None] * expected.T[:, None]  # (tilts, factors, d)
     for g, (count, noise) in enumerate(zip(groups.counts, groups.noise_variance, strict=True)):
         variance = signal + noise
-        misfit = (energy[:, g] / variance).sum(axis=2) + count * np.log(variance).sum(axis=2)
+        misfit = (energy[:, g] / variance).sum(axis=2) + count * (np.log(variance) @ sizes)
         score = -0.5 * misfit - (np.log(FACTORS) / LOG_SPREAD) ** 2 / 2
         weights = np.exp(score - score.max())
         means[:, g] = weights @ FACTORS / weights.sum()
     return means
 
 
-def _hedged(replicas: Replicas) -> Floats:
+def _hedged(replicas: Replicas | LargeReplicas) -> Floats:
     """Half-way from each prior shape to the flat one that explains as much, (copies, d, gammas).
 
     γ is judged by what it does to predictions, where faint directions hardly count. Coefficients are
@@ -101,7 +106,7 @@ def _hedged(replicas: Replicas) -> Floats:
     Directions that γ > 0 denies get no less than under the flat prior.
     """
     shapes = np.moveaxis(SignalModel(replicas, variation=1.0).shapes, 0, -1)
-    truths = replicas.truths[:, :, None]
+    truths = (replicas.truths * replicas.sizes)[:, :, None]
     whole = (truths * shapes).sum(axis=1, keepdims=True)
     flat = whole / np.maximum(truths.sum(axis=1, keepdims=True), 1e-300)
     half = np.sqrt(shapes)

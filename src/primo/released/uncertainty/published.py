@@ -27,7 +27,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.released.coefficients import Coefficients, coefficients
+from primo.released.coefficients import Coefficients, estimate_coefficients
+from primo.released.estimation import Estimation
+from primo.released.kept import kept
 from primo.released.moments import ReleasedMoments, expect_release
 from primo.released.uncertainty.columns import bounds_fit
 from primo.released.uncertainty.fit import NOT_DETERMINED
@@ -118,19 +120,23 @@ def published_r_squared(
     Notes
     -----
     Guarantee: post-processing; costs no privacy. Deterministic.
-    Cost: 4 to 60 runs of `primo.coefficients`.
+    Cost: 4 to 60 runs of `primo.coefficients`, once for each release.
     """
+    estimation = Estimation(
+        estimator=estimator,
+        ridge_lambda=ridge_lambda,
+        coefficient_norm=coefficient_norm,
+        solver=solver,
+    )
+    expect_release(release)
+    return kept(release, ("published", estimation), lambda: _published(release, estimation))
 
+
+def _published(release: ReleasedMoments, estimation: Estimation) -> PublishedRSquared:
     def fitted(of: ReleasedMoments) -> Coefficients:
-        return coefficients(
-            of,
-            estimator=estimator,
-            ridge_lambda=ridge_lambda,
-            coefficient_norm=coefficient_norm,
-            solver=solver,
-        )
+        return estimate_coefficients(of, estimation)
 
-    system = system_of(expect_release(release))
+    system = system_of(release)
     theta = _scaled(release, fitted(release))
     means, mean_variance = _means(system)
     explained = _gain(theta, system.covariance, system.association)
@@ -278,13 +284,14 @@ def _chance_factor(explained: Floats, to_chance: Floats, system: System) -> Floa
 
 def _sampling(system: System, outcome_moments: Floats) -> Callable[[np.random.Generator], Floats]:
     """Return what draws the sampling error of the association, (width, l): covariance ς_j²·A."""
-    covariance, _, means = system.centred
-    root = _root(_denoised(covariance, system.off_variance))
+    _, _, means = system.centred
+    values, vectors = system.centred_spectrum
+    root = vectors * np.sqrt(np.maximum(_denoised_values(values, system.off_variance), 0.0))
     spread = np.sqrt(system.residual_variance)
     together = None
     if outcome_moments.ndim == 2 and 1 < system.l <= CORRELATED:
         centred = outcome_moments - system.n * np.outer(_means(system)[0], _means(system)[0])
-        half = _root(_denoised(centred, 0.0))
+        half = _root(centred)
         size = np.sqrt(np.maximum(np.einsum("ij,ij->i", half, half), 1e-300))
         together = (half / size[:, None]).T
 
@@ -301,18 +308,17 @@ def _sampling(system: System, outcome_moments: Floats) -> Callable[[np.random.Ge
     return draw
 
 
-def _denoised(matrix: Floats, off_variance: float) -> Floats:
+def _denoised_values(values: Floats, off_variance: float) -> Floats:
     """Pull a noisy covariance toward a multiple of the identity by as much as its noise warrants.
 
     Eigenvalues of the matrix itself are spread by the noise, along the very directions that an
-    estimator made from it relies on (Ledoit and Wolf).
+    estimator made from it relies on (Ledoit and Wolf). Eigenvectors stay: given and returned are (d,).
     """
-    d = len(matrix)
-    middle = float(np.trace(matrix)) / d
-    away = matrix - middle * np.eye(d)
-    scatter = float(np.sum(away**2))
-    kept = max(0.0, 1 - off_variance * d * (d + 1) / scatter) if scatter > 0 else 0.0
-    return np.asarray(middle * np.eye(d) + kept * away)
+    d, middle = len(values), float(values.mean())
+    away = values - middle
+    scatter = float(away @ away)
+    left = max(0.0, 1 - off_variance * d * (d + 1) / scatter) if scatter > 0 else 0.0
+    return np.asarray(middle + left * away)
 
 
 def _root(matrix: Floats) -> Floats:

@@ -6,6 +6,7 @@ import textwrap
 
 import numpy as np
 
+from primo._util.html import plain
 from primo.errors import InputError
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.doubts import bound_doubts
@@ -15,9 +16,22 @@ from primo.released.uncertainty.system import system_of
 from primo.released.uncertainty.testing import p_values
 from primo.released.uncertainty.trust import doubts
 
-__all__ = ["summary"]
+__all__ = ["Summary", "position", "summary"]
 
 WIDTH = 98
+
+
+class Summary(str):
+    """A text to print; a notebook shows it with its columns in line."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Show the text as it is printed."""
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return plain(self)
 
 
 def summary(
@@ -26,7 +40,7 @@ def summary(
     *,
     level: float = 0.95,
     target: str = "population",
-) -> str:
+) -> Summary:
     """Describe the regression of one outcome in plain text.
 
     Parameters
@@ -37,7 +51,7 @@ def summary(
         As for `coefficient_intervals`.
     """
     check(level=level, kind="confidence", target=target)
-    at = _position(release, outcome)
+    at = position(release, outcome)
     system, plan = system_of(release), release.plan
     part = slice(at, at + 1)
     plain = coefficient_block(system, part, kind="confidence", level=level, target=target)
@@ -100,10 +114,11 @@ def summary(
         lines.append("   - R-squared: the noise leaves it undetermined")
     for said in bound_doubts(release):
         lines += textwrap.wrap(said, WIDTH, initial_indent="   - ", subsequent_indent="     ")
-    return "\n".join(line.rstrip() for line in lines)
+    return Summary("\n".join(line.rstrip() for line in lines))
 
 
-def _position(release: ReleasedMoments, outcome: str | int) -> int:
+def position(release: ReleasedMoments, outcome: str | int) -> int:
+    """Return where an outcome stands, by its name or its position."""
     names = release.outcome_names
     if isinstance(outcome, str):
         if outcome not in names:

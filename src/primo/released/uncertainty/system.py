@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from primo.errors import Argument, InputError, Message
 from primo.planning.plan import CovarianceOrigin
+from primo.released.kept import kept
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.posterior import Posterior, posterior_of
 
@@ -31,6 +32,7 @@ __all__ = [
     "check_level",
     "check_target",
     "system_of",
+    "variation_of",
 ]
 
 Floats = NDArray[np.float64]
@@ -132,14 +134,35 @@ class System:
         )
 
     @cached_property
+    def centred_spectrum(self) -> tuple[Floats, Floats]:
+        """Eigenvalues and eigenvectors of the centred covariance."""
+        values, vectors = np.linalg.eigh(self.centred[0])
+        return values, vectors
+
+    @cached_property
+    def null_spectrum(self) -> tuple[Floats, Floats]:
+        """Basis that diagonalises the noise of the centred association of outcomes without slopes.
+
+        With means m that noise has covariance v·(I + mmᵀ) + ς²A at most (`fit.joint_p_values`). Returned
+        are the eigenvalues of A, and the association, in the metric of I + mmᵀ, along its eigenvectors.
+        """
+        covariance, association, means = self.centred
+        metric = np.eye(self.d)
+        if not self.sums_exact:
+            metric += np.outer(means, means)
+        root = np.linalg.inv(np.linalg.cholesky(metric))
+        values, vectors = np.linalg.eigh(root @ covariance @ root.T)
+        return values, vectors.T @ (root @ association)
+
+    @cached_property
     def residual_variance(self) -> Floats:
         """ς_j² of a row, (l,); too large rather than too small where the noise hides the fit.
 
         What a strongly regularised fit explains, less what its noise would explain, is taken off the
         variation. Where that is inaccurate the noise σ₂² dwarfs ς_j² in every formula that uses it.
         """
-        covariance, association, means = self.centred
-        values, vectors = np.linalg.eigh(covariance)
+        _, association, means = self.centred
+        values, vectors = self.centred_spectrum
         positive = np.maximum(values, 0.0)
         damping = 4 * self.d * self.off_variance
         keep = np.divide(
@@ -169,7 +192,11 @@ class System:
             centre=self.centre[outcomes],
             outcomes=outcomes,
         )
-        part.__dict__["spectrum"] = self.spectrum
+        part.__dict__.update(  # cached values that would be made again
+            spectrum=self.spectrum,
+            rotated=self.rotated[:, outcomes],
+            residual_variance=self.residual_variance[outcomes],
+        )
         return part
 
 
@@ -178,7 +205,12 @@ def system_of(release: ReleasedMoments) -> System:
 
     Guarantee: post-processing; costs no privacy. Refuses releases whose noise is not Gaussian
     (projected) or that have more features than rows: nothing here would hold for them.
+    Cost: once for each release (`released.kept`), that of `primo.coefficients`.
     """
+    return kept(release, "system", lambda: _system(release))
+
+
+def _system(release: ReleasedMoments) -> System:
     plan = release.plan
     if plan.association == "projection":
         raise InputError(
@@ -191,7 +223,7 @@ def system_of(release: ReleasedMoments) -> System:
             f"{plan.d} features and {plan.n} rows: single coefficients are not determined by the data,"
             " with or without noise, so they have no intervals"
         )
-    variation, variation_variance = _variation(release)
+    variation, variation_variance = variation_of(release)
     scale, centre = plan.features.scale, plan.features.centre
     terms = np.zeros((plan.width, plan.d + plan.intercept))
     terms[: plan.d, : plan.d] = np.diag(1 / scale)
@@ -242,7 +274,7 @@ def check_target(target: str) -> str:
     return target
 
 
-def _variation(release: ReleasedMoments) -> tuple[Floats, Floats]:
+def variation_of(release: ReleasedMoments) -> tuple[Floats, Floats]:
     """Σ(y − ȳ)² of every outcome from noisy moments, and the variance of its error.
 
     Outcomes are in comparable (scaled) units. Where noise makes more than half of their scatter they

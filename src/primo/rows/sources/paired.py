@@ -20,6 +20,7 @@ __all__ = [
     "SplitSource",
     "StackedColumns",
     "Unmatched",
+    "compose_rows",
     "labels_of",
     "one_block",
     "select_ids",
@@ -261,7 +262,7 @@ class StackedColumns:
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the rows `order`, in blocks of `rows`."""
         walks = [
-            part.blocks(_compose(stored, order), rows)
+            part.blocks(compose_rows(stored, order), rows)
             for part, stored in zip(self.parts, self.rows, strict=True)
         ]
         for blocks in zip(*walks, strict=True):
@@ -307,7 +308,7 @@ def labels_of(columns: Columns) -> Ids | None:
     return found
 
 
-def _compose(stored: Rows, order: Rows) -> Rows:
+def compose_rows(stored: Rows, order: Rows) -> Rows:
     """Return the stored rows at the places `order`."""
     if isinstance(stored, range) and isinstance(order, range):
         part: range = stored[_as_index(order)]

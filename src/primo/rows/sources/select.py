@@ -2,45 +2,55 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from primo._util.closeness import did_you_mean
+from primo._util.reading import unreadable
 from primo.errors import InputError
 
 __all__ = ["asked", "choose", "read_list", "refuse_overlap"]
 
 _SHOWN = 3  # unknown names in a message
-_COMPARED = 100_000  # names that are searched for a similar one
 
 
 def choose(
-    available: Sequence[str], wanted: str | Sequence[str], *, what: str = "columns", where: str
+    available: Sequence[str],
+    wanted: str | Sequence[str],
+    *,
+    what: str = "columns",
+    where: str,
+    lists: bool = True,
 ) -> tuple[str, ...]:
     """Return the columns that `wanted` asks for, each once.
 
     `wanted` holds names and shell patterns ('snp_*', 'q_[0-9]*'); an item that is the name of a column
-    is not used as a pattern. The order is that of `wanted`; a pattern gives its columns in the order of
-    `available`. `what` and `where` appear in messages: "features", "cohort.csv".
+    is not used as a pattern. With `lists`, an item may also be several names and patterns with commas
+    between them ('age,sex,snp_*'); a name that itself contains a comma is found first. The order is
+    that of `wanted`; a pattern gives its columns in the order of `available`. `what` and `where` appear
+    in messages: "features", "cohort.csv".
     """
     wanted = [wanted] if isinstance(wanted, str) else list(wanted)
     if not wanted:
         raise InputError(f"no {what} were asked for; give names or patterns of columns of {where}")
     present = set(available)
+    if lists:
+        wanted = [item for text in wanted for item in _items(text, present, available)]
     chosen: dict[str, None] = {}
     unknown = []
     for item in wanted:
         if item in present:
             chosen[item] = None
-        elif any(sign in item for sign in "*?["):
-            pattern = re.compile(fnmatch.translate(item))
-            found = [name for name in available if pattern.match(name)]
+        elif _is_pattern(item):
+            found = _matching(item, available)
             if not found:
+                any_case = _matching(item, available, flags=re.IGNORECASE)
+                hint = f"; capitals count: did you mean {any_case[0]!r}?" if any_case else ""
                 raise InputError(
                     f"the pattern {item!r} for the {what} matches none of the "
-                    f"{len(available)} columns of {where}"
+                    f"{len(available)} columns of {where}{hint}"
                 )
             chosen.update(dict.fromkeys(found))
         else:
@@ -48,6 +58,31 @@ def choose(
     if unknown:
         raise InputError(_unknown(unknown, len(wanted), available, what, where))
     return tuple(chosen)
+
+
+def _items(text: str, present: set[str], available: Sequence[str]) -> Iterator[str]:
+    """Cut a list at its commas, except inside the names and patterns that contain some."""
+    if "," not in text or text in present or (_is_pattern(text) and _matching(text, available)):
+        yield text
+        return
+    pieces = text.split(",")
+    while pieces:
+        # The longest run of pieces that is one name.
+        runs = (k for k in range(len(pieces), 1, -1) if ",".join(pieces[:k]).strip() in present)
+        size = next(runs, 1)
+        item = ",".join(pieces[:size]).strip()
+        if item:
+            yield item
+        pieces = pieces[size:]
+
+
+def _is_pattern(item: str) -> bool:
+    return any(sign in item for sign in "*?[")
+
+
+def _matching(item: str, available: Sequence[str], *, flags: int = 0) -> list[str]:
+    pattern = re.compile(fnmatch.translate(item), flags)
+    return [name for name in available if pattern.match(name)]
 
 
 def refuse_overlap(features: Sequence[str], outcomes: Sequence[str]) -> None:
@@ -71,7 +106,7 @@ def read_list(path: str | Path) -> tuple[str, ...]:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise InputError(f"cannot read the list {path}: {error.strerror}") from None
+        raise unreadable(path, error) from None
     except UnicodeDecodeError:
         raise InputError(f"the list {path} is not text in UTF-8") from None
     lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
@@ -87,9 +122,8 @@ def _unknown(
     """Say which names are not there, and which ones look like them."""
     shown = []
     for name in unknown[:_SHOWN]:
-        close = difflib.get_close_matches(name, available[:_COMPARED], n=2)
-        hint = f" (did you mean {' or '.join(map(repr, close))}?)" if close else ""
-        shown.append(f"{name!r}{hint}")
+        hint = did_you_mean(name, available)
+        shown.append(f"{name!r} ({hint})" if hint else repr(name))
     more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
     return (
         f"{len(unknown)} of the {wanted} {what} asked for are not among the {len(available)} columns "

@@ -84,7 +84,11 @@ class TableColumns:
     def select(self, wanted: str | Sequence[str], *, what: str = "columns") -> Self:
         """Return other columns of the same table, by name or pattern; no cell is read."""
         available = [name for name in self.store.header if name and name not in self.id_columns]
-        names = choose(available, wanted, what=what, where=self.where)
+        # A column of categories stands for its indicators, which may be asked for one by one as well.
+        parts: dict[str, tuple[str, ...]] = getattr(self.store, "indicators", {})
+        available += [part for name in available for part in parts.get(name, ())]
+        chosen = choose(available, wanted, what=what, where=self.where)
+        names = tuple(dict.fromkeys(part for name in chosen for part in parts.get(name, (name,))))
         self.store.check(names)
         return replace(self, names=names)
 
@@ -113,7 +117,7 @@ def table_columns(
     ids: tuple[str, ...] = ()
     if id_column is not None:
         wanted = [id_column] if isinstance(id_column, str) else list(id_column)
-        ids = choose(store.header, wanted, what="id columns", where=store.where)
+        ids = choose(store.header, wanted, what="id columns", where=store.where, lists=False)
     if store.n <= 0:  # a damaged file may state a negative number
         raise InputError(f"{store.where} has columns but no rows")
     everything = TableColumns(

@@ -14,6 +14,7 @@ from os import stat_result
 from pathlib import Path
 from typing import TypeVar
 
+from primo._util.reading import unreadable
 from primo.errors import InputError
 
 __all__ = ["Unchanged", "remember"]
@@ -70,4 +71,4 @@ def _stat(path: Path) -> stat_result:
     try:
         return path.stat()
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
+        raise unreadable(path, error) from None

@@ -372,13 +372,17 @@ def test_features_to_predict_for(folder):
     np.testing.assert_array_equal(found, GENOTYPES[:, [3, 1]])
     assert columns.ids().tolist() == PEOPLE
     write_bed("swapped", 2 - GENOTYPES, FAMILIES, PEOPLE, alleles="CA")
-    with pytest.raises(InputError, match="rs3: the release counts allele A, the genotype file C"):
-        open_feature_columns(bfile="swapped", like=like)
+    columns = open_feature_columns(bfile="swapped", like=like)
+    found = np.vstack(list(columns.blocks(range(columns.n), 3)))
+    np.testing.assert_array_equal(found, GENOTYPES[:, [3, 1]])
+    assert columns.parts[0].swapped.all()
     other = Variants(
         names=("rs77",), chromosome=("1",), position=np.array([1]), counted=("A",), other=("C",)
     )
     with pytest.raises(InputError, match="1 of the 1 variants of the release are not in"):
         open_feature_columns(bfile="cohort", like=other)
+    with pytest.raises(InputError, match="none of the 1 variants"):
+        open_feature_columns(bfile="cohort", like=other, strict=False)
 
 
 def test_several_alleles(folder):

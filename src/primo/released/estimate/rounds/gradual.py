@@ -1,9 +1,9 @@
 """Many small steps, where most of the covariance is lost in its noise.
 
 With hundreds of features and a few thousand rows, all but a few eigenvalues of XᵀX lie below the noise
-of Â, and its eigenvectors there are those of the noise. An estimator that works along them can do no more
-than the few directions that it sees. Residuals need no covariance: G_t = κ_t·A(w − W_t) + e_t holds with
-the true A, so a small step along G_t moves the coefficients along the *true* directions. Hence
+of Â, and its eigenvectors there are those of the noise. An estimator that works along them can do no
+more than the few directions that it sees. Residuals need no covariance: G_t = κ_t·A(w − W_t) + e_t holds
+with the true A, so a small step along G_t moves the coefficients along the *true* directions. Hence
 
     W_{t+1} = W_t + V diag(1/(ã + λ)) VᵀG_t/κ_t,
 

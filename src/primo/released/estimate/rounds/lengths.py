@@ -103,8 +103,8 @@ def directions(first: ReleasedRound) -> float:
 def residual_lengths(n: int, rounds: Sequence[ReleasedRound]) -> Lengths:
     """Return length and slope of every round, from released numbers.
 
-    A later round's clip was made for a length that was expected. Where enough residuals were not clipped,
-    the round itself says how long they are; it is believed up to a factor of `FARTHEST`.
+    A later round's clip was made for a length that was expected. Where enough residuals were not
+    clipped, the round itself says how long they are; it is believed up to a factor of `FARTHEST`.
     """
     m = directions(rounds[0])
     lengths = []

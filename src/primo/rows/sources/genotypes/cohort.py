@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import Argument, InputError
 from primo.rows.sources.base import Columns, Rows
+from primo.rows.sources.genotypes.aligned import align
 from primo.rows.sources.genotypes.frequencies import Frequencies
 from primo.rows.sources.genotypes.people import keys, read_list_of_people
 from primo.rows.sources.genotypes.phenotypes import open_covariates, open_phenotypes, people_of
+from primo.rows.sources.genotypes.several import aligned
 from primo.rows.sources.genotypes.variants import (
+    Files,
     Genotypes,
     choose_variants,
     frequencies_of_panel,
     open_genotypes,
-    places_of,
 )
 from primo.rows.sources.join import match, too_few
 from primo.rows.sources.paired import PairedSource, StackedColumns, Unmatched
@@ -54,12 +56,15 @@ class Cohort:
 
 def open_cohort(
     *,
-    bfile: AnyPath | None = None,
-    pfile: AnyPath | None = None,
-    vcf: AnyPath | None = None,
-    vcf_zarr: AnyPath | None = None,
+    bfile: Files = None,
+    pfile: Files = None,
+    vcf: Files = None,
+    vcf_zarr: Files = None,
+    bgen: Files = None,
+    sample: Files = None,
     haplotypes: bool = False,
     dosages: bool = False,
+    vcf_field: str = "GT",
     pheno: AnyPath | Sequence[AnyPath] = (),
     covar: AnyPath | Sequence[AnyPath] = (),
     outcomes: str | Sequence[str] | None = None,
@@ -71,18 +76,26 @@ def open_cohort(
     maf: float | None = None,
     multiallelic: Literal["refuse", "skip"] = "refuse",
     also_missing: Sequence[str] = (),
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    decimal: str = ".",
     matched: bool = True,
 ) -> Cohort:
     r"""Open genotypes and phenotype files as rows of one cohort; no genotype and no outcome is read.
 
     Parameters
     ----------
-    bfile, pfile, vcf, vcf_zarr
-        Genotypes: exactly one of a PLINK 1 or PLINK 2 prefix, a VCF or BCF, a VCF Zarr store.
+    bfile, pfile, vcf, vcf_zarr, bgen
+        Genotypes: exactly one of a PLINK 1 or PLINK 2 prefix, a VCF or BCF, a VCF Zarr store, a BGEN.
+        Several files of the same people (one per chromosome) are one cohort: a list, or a pattern such
+        as "chr*".
+    sample
+        The `.sample` file of a `bgen`: one for all, or one for each.
     haplotypes
         Two rows per person, each 0 or 1; phased VCF, BCF or VCF Zarr only.
     dosages
-        Expected copies of an imputed `pfile` instead of its hard calls.
+        Expected copies of an imputed `pfile` instead of its hard calls; a `bgen` has no others.
+    vcf_field
+        What to read of a `vcf`: calls ("GT"), dosages ("DS") or genotype probabilities ("GP").
     pheno, covar
         Files with a header `FID IID ...` (or `IID ...`) and one line per person. Phenotypes are the
         outcomes, covariates are further features after the variants.
@@ -101,6 +114,8 @@ def open_cohort(
         Whether variants with several ALT alleles are an error or left out.
     also_missing
         Further cells of `pheno` and `covar` that mean a missing value.
+    levels, decimal
+        Public levels of categories in `pheno` and `covar`, and the decimal sign, as in `open_table`.
     matched
         Whether to find out who is in all files and lists. If not, the cohort can only be used for a
         plan, with at most as many rows as the smallest file or list of people to keep, until its source
@@ -127,24 +142,33 @@ def open_cohort(
     >>> cohort.source.n, cohort.source.feature_names, cohort.source.outcome_names
     (4, ('rs1', 'rs2'), ('height',))
     """
-    genotypes = open_genotypes(bfile, pfile, vcf, vcf_zarr, haplotypes, dosages)
+    genotypes = open_genotypes(
+        bfile=bfile,
+        pfile=pfile,
+        vcf=vcf,
+        vcf_zarr=vcf_zarr,
+        bgen=bgen,
+        sample=sample,
+        haplotypes=haplotypes,
+        dosages=dosages,
+        vcf_field=vcf_field,
+    )
     counts: Counts = []
     genotypes, known = choose_variants(
         genotypes, counts, extract, exclude, frequencies, maf, multiallelic
     )
-    phenotypes = _choose_outcomes(pheno, outcomes, also_missing)
-    covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
+    how: dict[str, Any] = {"also_missing": also_missing, "levels": levels, "decimal": decimal}
+    phenotypes = _choose_outcomes(pheno, outcomes, how)
+    covariates = [open_covariates(path, **how) for path in _paths(covar)]
     for table in [*phenotypes, *covariates]:
         table.store.check(table.names)  # before anything is charged
     tables = [*phenotypes, *covariates]
     counts += [("people in the genotype file", genotypes.n // rows_per_person_of(genotypes))]
     counts += [(f"people in {table.where}", table.n) for table in tables]
 
-    def paired(rows: Sequence[Rows]) -> PairedSource:
+    def paired(own: Genotypes, rows: Sequence[Rows]) -> PairedSource:
         first, *others = rows
-        features, feature_rows = _stacked(
-            [genotypes, *covariates], [first, *others[len(phenotypes) :]]
-        )
+        features, feature_rows = _stacked([own, *covariates], [first, *others[len(phenotypes) :]])
         chosen, outcome_rows = _stacked(phenotypes, others[: len(phenotypes)])
         refuse_overlap(features.names, chosen.names)
         return PairedSource(
@@ -152,12 +176,13 @@ def open_cohort(
         )
 
     def joined() -> PairedSource:
-        return paired(_join(genotypes, tables, keep, remove))
+        own: Genotypes = aligned(genotypes)  # here the people of several files are compared
+        return paired(own, _join(own, tables, keep, remove))
 
     if matched:
         source: PairedSource | Unmatched = joined()
     else:
-        unmatched = paired(_side_by_side(genotypes, tables, keep))
+        unmatched = paired(genotypes, _side_by_side(genotypes, tables, keep))
         source = Unmatched(
             features=unmatched.features, outcomes=unmatched.outcomes, n=unmatched.n, join=joined
         )
@@ -171,12 +196,15 @@ def open_cohort(
 
 def open_feature_columns(
     *,
-    bfile: AnyPath | None = None,
-    pfile: AnyPath | None = None,
-    vcf: AnyPath | None = None,
-    vcf_zarr: AnyPath | None = None,
+    bfile: Files = None,
+    pfile: Files = None,
+    vcf: Files = None,
+    vcf_zarr: Files = None,
+    bgen: Files = None,
+    sample: Files = None,
     haplotypes: bool = False,
     dosages: bool = False,
+    vcf_field: str = "GT",
     covar: AnyPath | Sequence[AnyPath] = (),
     keep: AnyPath | None = None,
     remove: AnyPath | None = None,
@@ -186,32 +214,47 @@ def open_feature_columns(
     maf: float | None = None,
     multiallelic: Literal["refuse", "skip"] = "refuse",
     also_missing: Sequence[str] = (),
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    decimal: str = ".",
     like: Variants | None = None,
-) -> Columns:
+    strict: bool = True,
+) -> StackedColumns:
     """Open the features of a cohort without outcomes, for predictions; as `open_cohort` does.
 
-    `like` are the variants of a release: those are chosen, in that order, and must count the same
-    alleles.
+    `like` are the variants of a release: those are chosen, in that order, and counted by the same
+    alleles, also where the file counts the other ones (`AlignedGenotypes`, the first of the parts).
+    Variants that are absent are an error if `strict`, and missing values otherwise.
     """
-    genotypes = open_genotypes(bfile, pfile, vcf, vcf_zarr, haplotypes, dosages)
-    counts: Counts = []
-    if like is not None:
-        genotypes = genotypes.select(places_of(like, genotypes.variants))
-    genotypes, _ = choose_variants(
-        genotypes, counts, extract, exclude, frequencies, maf, multiallelic
+    genotypes = open_genotypes(
+        bfile=bfile,
+        pfile=pfile,
+        vcf=vcf,
+        vcf_zarr=vcf_zarr,
+        bgen=bgen,
+        sample=sample,
+        haplotypes=haplotypes,
+        dosages=dosages,
+        vcf_field=vcf_field,
     )
-    covariates = [open_covariates(path, also_missing=also_missing) for path in _paths(covar)]
+    counts: Counts = []
+    genotypes, _ = choose_variants(
+        genotypes, counts, extract, exclude, frequencies, maf, "skip" if like else multiallelic
+    )
+    how: dict[str, Any] = {"also_missing": also_missing, "levels": levels, "decimal": decimal}
+    covariates = [open_covariates(path, **how) for path in _paths(covar)]
+    genotypes = aligned(genotypes)
     rows = _join(genotypes, covariates, keep, remove)
-    return StackedColumns(parts=(genotypes, *covariates), rows=tuple(rows))
+    chosen: Columns = genotypes if like is None else align(like, genotypes, strict=strict)
+    return StackedColumns(parts=(chosen, *covariates), rows=tuple(rows))
 
 
 def _choose_outcomes(
     pheno: AnyPath | Sequence[AnyPath],
     outcomes: str | Sequence[str] | None,
-    also_missing: Sequence[str],
+    how: Mapping[str, Any],
 ) -> list[TableColumns]:
     """Open the phenotype files that hold outcomes asked for."""
-    tables = [open_phenotypes(path, also_missing=also_missing) for path in _paths(pheno)]
+    tables = [open_phenotypes(path, **how) for path in _paths(pheno)]
     if not tables:
         raise InputError(
             "give the outcomes with ",
@@ -221,12 +264,12 @@ def _choose_outcomes(
         )
     if outcomes is None:
         return tables
-    available = list(dict.fromkeys(name for table in tables for name in table.names))
+    named = [(*table.names, *getattr(table.store, "indicators", {})) for table in tables]
+    available = list(dict.fromkeys(name for names in named for name in names))
     where = " and ".join(table.where for table in tables)
     wanted = choose(available, outcomes, what="outcomes", where=where)
     chosen = []
-    for table in tables:
-        there = set(table.names)
+    for table, there in zip(tables, named, strict=True):
         names = [name for name in wanted if name in there]
         if names:
             chosen.append(table.select(names))

@@ -13,13 +13,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from primo._util.reading import unreadable
 from primo.errors import InputError
 from primo.rows.sources.base import Ids
 from primo.rows.sources.canonical import canonical_ids
 from primo.rows.sources.tabular.cells import first_cells, tidy
 from primo.rows.sources.tabular.fast import LARGE, compiled_for
 
-__all__ = ["People", "keys", "read_fam", "read_list_of_people", "read_psam"]
+__all__ = ["People", "keys", "read_fam", "read_list_of_people", "read_psam", "read_sample"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -111,6 +112,23 @@ def read_psam(path: Path) -> People:
     return _people(path, lines, header=header)
 
 
+def read_sample(path: Path) -> People:
+    """Read who is in a `.sample` file of Oxford's tools: two header lines, then `ID_1 ID_2 ...`.
+
+    ID_1 is the family id and ID_2 the individual id, as PLINK reads them; a file whose second column is
+    not ID_2 has individual ids only.
+    """
+    lines = list(_words(path, _content(path), at_least=1))
+    kinds = lines[1] if len(lines) > 1 else ()
+    if not kinds or set(kinds) - set("0DCPBS") or len(kinds) != len(lines[0]):
+        raise InputError(
+            f"{path} is not a .sample file: its second line must give the kind of each column (0, D, C, "
+            "P or B)"
+        )
+    pairs = len(lines[0]) > 1 and lines[0][1].upper() == "ID_2"
+    return _people(path, lines[2:], header=["FID", "IID"] if pairs else ["IID"])
+
+
 def read_list_of_people(path: str | PathLike[str]) -> People:
     """Read a list: `FID IID` or `IID` on each line, with or without a header."""
     lines = list(_words(Path(path), _content(Path(path)), at_least=1))
@@ -127,7 +145,7 @@ def _content(path: Path) -> bytes:
         content = path.read_bytes()
         content.decode()
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
+        raise unreadable(path, error) from None
     except UnicodeDecodeError:
         pass
     else:

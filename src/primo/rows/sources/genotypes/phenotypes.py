@@ -5,15 +5,17 @@ from __future__ import annotations
 import codecs
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from primo.errors import InputError
 from primo.rows.sources.genotypes.people import People
+from primo.rows.sources.level_columns import with_levels
 from primo.rows.sources.table_columns import TableColumns
 from primo.rows.sources.tabular.arrow import existing_file
 from primo.rows.sources.tabular.tables import COLUMNAR, open_table
@@ -28,14 +30,29 @@ from primo.rows.sources.tabular.text import (
 __all__ = ["open_covariates", "open_phenotypes", "people_of"]
 
 
-def open_phenotypes(path: str | PathLike[str], *, also_missing: Sequence[str] = ()) -> TableColumns:
-    """Open outcomes. NA, nan, a dot and -9 are missing, as in PLINK, and the cells in `also_missing`."""
-    return _open(path, (*PLINK_MISSING, *also_missing))
+def open_phenotypes(
+    path: str | PathLike[str],
+    *,
+    also_missing: Sequence[str] = (),
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    decimal: str = ".",
+) -> TableColumns:
+    """Open outcomes. NA, nan, a dot and -9 are missing, as in PLINK, and the cells in `also_missing`.
+
+    `levels` and `decimal` are those of `open_table`.
+    """
+    return with_levels(_open(path, (*PLINK_MISSING, *also_missing), decimal), levels)
 
 
-def open_covariates(path: str | PathLike[str], *, also_missing: Sequence[str] = ()) -> TableColumns:
+def open_covariates(
+    path: str | PathLike[str],
+    *,
+    also_missing: Sequence[str] = (),
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    decimal: str = ".",
+) -> TableColumns:
     """Open further features. NA, nan, a dot and `also_missing` are missing; -9 is a number."""
-    return _open(path, (*MISSING, *also_missing))
+    return with_levels(_open(path, (*MISSING, *also_missing), decimal), levels)
 
 
 def people_of(table: TableColumns) -> People:
@@ -49,11 +66,11 @@ def people_of(table: TableColumns) -> People:
     return People(where=where, iid=parts[:, 2], fid=parts[:, 0])
 
 
-def _open(path: str | PathLike[str], missing: tuple[str, ...]) -> TableColumns:
+def _open(path: str | PathLike[str], missing: tuple[str, ...], decimal: str) -> TableColumns:
     if Path(path).suffix.lower() in COLUMNAR:
         return _open_columnar(Path(path), missing)
     _check_header(existing_file(Path(path)))
-    table = open_text(Path(path), missing=missing)
+    table = open_text(Path(path), missing=missing, decimal=decimal)
     ids = tuple(name for name in ("FID", "IID") if name in table.names)
     names = tuple(name for name in table.names if name not in ids)
     if "IID" not in ids:

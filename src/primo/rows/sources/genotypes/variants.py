@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Literal, Protocol, Self
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from primo.errors import Argument, InputError, Message, PrivacyError
 from primo.rows.sources.base import Columns
+from primo.rows.sources.genotypes.bgen import open_bgen
 from primo.rows.sources.genotypes.frequencies import (
     Frequencies,
     count_frequencies,
@@ -19,6 +21,8 @@ from primo.rows.sources.genotypes.frequencies import (
 from primo.rows.sources.genotypes.people import People
 from primo.rows.sources.genotypes.pgen import open_pgen
 from primo.rows.sources.genotypes.plink import open_bed
+from primo.rows.sources.genotypes.several import expand, open_several
+from primo.rows.sources.genotypes.variant_columns import VariantColumns
 from primo.rows.sources.genotypes.variant_lists import (
     biallelic,
     refuse_multiallelic,
@@ -29,14 +33,20 @@ from primo.rows.sources.genotypes.vcf_zarr import open_vcf_zarr
 from primo.variants import Variants
 
 __all__ = [
+    "Files",
     "Genotypes",
     "choose_variants",
     "frequencies_of_panel",
     "open_genotypes",
-    "places_of",
 ]
 
 AnyPath = str | PathLike[str]
+
+#: Genotype files: one, or several of the same people, by paths and patterns.
+Files = AnyPath | Sequence[AnyPath] | None
+
+#: What a prefix stands for where it is a pattern.
+_ENDINGS = {"bfile": ".bed", "pfile": ".pgen"}
 
 Counts = list[tuple[str, int]]
 
@@ -59,15 +69,20 @@ class Genotypes(Columns, Protocol):
 
 
 def open_genotypes(
-    bfile: AnyPath | None,
-    pfile: AnyPath | None,
-    vcf: AnyPath | None,
-    vcf_zarr: AnyPath | None,
+    *,
+    bfile: Files,
+    pfile: Files,
+    vcf: Files,
+    vcf_zarr: Files,
+    bgen: Files,
+    sample: Files,
     haplotypes: bool,
     dosages: bool,
+    vcf_field: str,
 ) -> Genotypes:
-    """Open the one genotype file that is given."""
-    given = [path for path in (bfile, pfile, vcf, vcf_zarr) if path is not None]
+    """Open the genotype file that is given, or several of one kind as one."""
+    asked = {"bfile": bfile, "pfile": pfile, "vcf": vcf, "vcf_zarr": vcf_zarr, "bgen": bgen}
+    given = {kind: files for kind, files in asked.items() if files not in (None, (), [])}
     if len(given) != 1:
         raise InputError(
             "give the genotypes by exactly one of ",
@@ -76,32 +91,70 @@ def open_genotypes(
             Argument("pfile"),
             ", ",
             Argument("vcf"),
-            " and ",
+            ", ",
             Argument("vcf_zarr"),
+            " and ",
+            Argument("bgen"),
             f"; got {len(given)}",
         )
-    if haplotypes and (bfile is not None or pfile is not None):
+    ((kind, files),) = given.items()
+    assert files is not None
+    paths = expand(files, _ENDINGS.get(kind, ""))
+    if haplotypes and kind not in ("vcf", "vcf_zarr"):
         raise InputError(
-            f"haplotypes are read from phased VCF, BCF or VCF Zarr files only, not from {given[0]}; "
+            f"haplotypes are read from phased VCF, BCF or VCF Zarr files only, not from {paths[0]}; "
             "plink2 --pfile ... --export bcf writes one",
             argument="haplotypes",
             value=True,
         )
-    if dosages and pfile is None:
+    if dosages and kind not in ("pfile", "bgen"):
         raise InputError(
             "dosages are read from PLINK 2 files (",
             Argument("pfile"),
-            f") only, not from {given[0]}",
+            "), from BGEN files and, with ",
+            Argument("vcf_field", "DS"),
+            f", from VCF files, not from {paths[0]}",
             argument="dosages",
             value=True,
         )
-    if bfile is not None:
-        return open_bed(bfile)
-    if pfile is not None:
-        return open_pgen(pfile, dosages=dosages)
-    if vcf is not None:
-        return open_vcf(vcf, haplotypes=haplotypes)
-    return open_vcf_zarr(given[0], haplotypes=haplotypes)
+    _refuse_misplaced(kind, paths, sample, vcf_field, haplotypes)
+    samples = expand(sample) if sample is not None else []
+
+    def open_one(path: Path) -> VariantColumns:
+        if kind == "bfile":
+            return open_bed(path)
+        if kind == "pfile":
+            return open_pgen(path, dosages=dosages)
+        if kind == "vcf":
+            return open_vcf(path, haplotypes=haplotypes, field=vcf_field)
+        if kind == "bgen":
+            place = paths.index(path) if len(samples) > 1 else 0
+            return open_bgen(path, sample=samples[place] if samples else None)
+        return open_vcf_zarr(path, haplotypes=haplotypes)
+
+    opened: Genotypes = open_several(paths, open_one)
+    return opened
+
+
+def _refuse_misplaced(
+    kind: str, paths: list[Path], sample: Files, vcf_field: str, haplotypes: bool
+) -> None:
+    """Refuse options of one kind of file that were given with another."""
+    if sample not in (None, (), []) and kind != "bgen":
+        raise InputError(Argument("sample"), " goes with ", Argument("bgen"), " only")
+    if sample not in (None, (), []) and len(expand(sample)) not in (1, len(paths)):
+        raise InputError(
+            "give one ",
+            Argument("sample"),
+            f" file for all {len(paths)} BGEN files, or one for each",
+        )
+    if vcf_field != "GT" and kind != "vcf":
+        raise InputError(Argument("vcf_field", vcf_field), " goes with ", Argument("vcf"), " only")
+    if vcf_field != "GT" and haplotypes:
+        raise InputError(
+            "haplotypes are read from calls (GT), not from the field ",
+            Argument("vcf_field", vcf_field),
+        )
 
 
 def choose_variants(
@@ -174,15 +227,15 @@ def _checked(known: NDArray[np.float64] | None, maf: float) -> NDArray[np.float6
 def _public(frequencies: AnyPath | Frequencies, genotypes: Genotypes) -> Frequencies:
     """Return the public frequencies, and refuse the cohort, or a part of it, as its own panel."""
     where = frequencies.where if isinstance(frequencies, Frequencies) else Path(frequencies)
-    own = getattr(genotypes, "path", None)
-    if own is not None and _same_file(Path(own), where):
+    own = getattr(genotypes, "paths", None) or [getattr(genotypes, "path", None)]
+    if any(path is not None and _same_file(Path(path), where) for path in own):
         raise PrivacyError(
             f"{where} is the private cohort itself: frequencies counted in it would leak. Give those "
             "of public people"
         )
     if isinstance(frequencies, Frequencies):
         found = frequencies
-    elif where.name.endswith((".bed", ".pgen", ".vcf", ".vcf.gz", ".vcf.bgz", ".bcf")):
+    elif where.name.endswith((".bed", ".pgen", ".vcf", ".vcf.gz", ".vcf.bgz", ".bcf", ".bgen")):
         found = frequencies_of_panel(where)
     else:
         found = read_frequencies(where)
@@ -203,28 +256,8 @@ def _same_file(one: Path, other: Path) -> bool:
         return one.resolve() == other.resolve()
 
 
-def places_of(like: Variants, variants: Variants) -> NDArray[np.intp]:
-    """Find the variants of a release, which must be there and count the same alleles."""
-    known = {name: place for place, name in enumerate(variants.names)}
-    absent = [name for name in like.names if name not in known]
-    if absent:
-        raise InputError(
-            f"{len(absent)} of the {len(like)} variants of the release are not in the genotype file, "
-            f"for example {absent[0]!r}"
-        )
-    places = np.array([known[name] for name in like.names], dtype=np.intp)
-    for name, place, counted in zip(like.names, places, like.counted, strict=True):
-        if variants.counted[place] != counted:
-            raise InputError(
-                f"variant {name}: the release counts allele {counted}, the genotype file "
-                f"{variants.counted[place]}. Make the files agree, for example with plink2 "
-                "--ref-allele"
-            )
-    return places
-
-
 def frequencies_of_panel(path: AnyPath) -> Frequencies:
-    """Count allele frequencies in a reference panel: a .bed, .pgen, VCF or BCF of *public* people.
+    """Count allele frequencies in a reference panel: a .bed, .pgen, .bgen or VCF of *public* people.
 
     The people of the panel get no protection. Cost: one pass over it.
     """
@@ -234,6 +267,8 @@ def frequencies_of_panel(path: AnyPath) -> Frequencies:
         panel = open_bed(path)
     elif kind == ".pgen":
         panel = open_pgen(path)
+    elif kind == ".bgen":
+        panel = open_bgen(path)
     else:
         panel = open_vcf(path)
     panel = panel.select(biallelic(panel.variants))

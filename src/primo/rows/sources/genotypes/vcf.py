@@ -1,4 +1,4 @@
-"""VCF and BCF files, read by cyvcf2 (htslib): genotypes, or haplotypes where they are phased."""
+"""VCF and BCF files, read by cyvcf2 (htslib): calls, haplotypes where they are phased, or dosages."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from primo.rows.sources.base import Rows
 from primo.rows.sources.canonical import canonical_ids
 from primo.rows.sources.genotypes.packed import Packed, pack
 from primo.rows.sources.genotypes.people import People
+from primo.rows.sources.genotypes.spooled import Dosage, spooled_blocks
 from primo.rows.sources.genotypes.variant_columns import VariantColumns
 from primo.rows.sources.genotypes.variant_lists import VariantTable, refuse_multiallelic
+from primo.rows.sources.genotypes.vcf_dosages import FIELDS, expected_copies, stated_copies
 from primo.rows.sources.genotypes.vcf_text import VcfText, open_header, scan_text
 from primo.rows.sources.unchanged import remember
 
@@ -31,17 +33,22 @@ _BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class VcfColumns(VariantColumns):
-    """Calls (field GT) of a VCF or BCF as columns: copies of ALT.
+    """Calls (field GT) or dosages (DS, GP) of a VCF or BCF as columns: copies of ALT.
 
     A row is a person, 0, 1 or 2; with `haplotypes` it is one of a person's two chromosomes, 0 or 1,
     and rows 2i and 2i + 1 belong to person i. A block is int8 where nothing in it is missing, else
     float32 with NaN. A call of which one allele is missing is missing. A haploid call counts twice, as
     in PLINK; among haplotypes it is an error, as is a heterozygous call without phase.
+
+    Dosages are expected copies, 0 to 2, in float32, NaN where missing: the field DS itself, or P(0/1) +
+    2·P(1/1) of the field GP. A haploid GP counts twice. Whether a DS is that of a haploid call only GT
+    can say, so haploid calls, and X, Y and MT without GT, are an error.
     """
 
     path: Path
     records: int  # in the file
     undeclared: tuple[str, ...]  # chromosomes that the header does not mention
+    field: str = "GT"  # or "DS", "GP"
 
     def people(self) -> People:
         """Read who the people are; a VCF has no family ids."""
@@ -57,6 +64,11 @@ class VcfColumns(VariantColumns):
         of a byte for each call; for many passes (a cluster) convert the file to `.pgen` first.
         """
         refuse_multiallelic(self.variants, self.path)
+        if self.field != "GT":
+            yield from spooled_blocks(
+                self._dosages(), order, rows, n=self.n, width=len(self.places), where=self.path
+            )
+            return
         with tempfile.TemporaryFile() as file:
             try:
                 self._parse(file)
@@ -78,19 +90,29 @@ class VcfColumns(VariantColumns):
     def _parse(self, file: IO[bytes]) -> None:
         """Write the calls of the chosen variants, packed, in the order of `places`."""
         width = -(-self.n // 4)
+        for slot, record in self._chosen():
+            copies, missing = self._calls(record, self.variants.names[slot])
+            file.seek(slot * width)
+            file.write(pack(copies, missing).data)
+        file.flush()
+
+    def _chosen(self) -> Iterator[tuple[int, Any]]:
+        """Yield the records of the chosen variants, each with its place among the columns."""
         slots: dict[int, int] = {place: slot for slot, place in enumerate(self.places.tolist())}
         number = -1
         reader = _open_reader(self.path, self.undeclared)
         for number, record in enumerate(_records(reader, self.path)):
             slot = slots.get(number)
-            if slot is None:
-                continue
-            copies, missing = self._calls(record, self.variants.names[slot])
-            file.seek(slot * width)
-            file.write(pack(copies, missing).data)
+            if slot is not None:
+                yield slot, record
         if number + 1 != self.records:
             raise InputError(f"{self.path} was changed since it was opened")
-        file.flush()
+
+    def _dosages(self) -> Iterator[tuple[int, Dosage]]:
+        """Yield the dosages of the chosen variants, each with its place among the columns."""
+        for slot, record in self._chosen():
+            read = expected_copies if self.field == "GP" else stated_copies
+            yield slot, read(record, self.path, self.variants.names[slot], self.samples)
 
     def _calls(self, record: Any, name: str) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
         """Return copies and whether they are missing, of every row."""
@@ -130,7 +152,9 @@ class VcfColumns(VariantColumns):
 _ABSENT = -2  # cyvcf2's mark for the second allele of a haploid call
 
 
-def open_vcf(path: str | PathLike[str], *, haplotypes: bool = False) -> VcfColumns:
+def open_vcf(
+    path: str | PathLike[str], *, haplotypes: bool = False, field: str = "GT"
+) -> VcfColumns:
     """Open a VCF (plain, gzip, bgzip) or BCF. Cost: one pass over the records, without their calls."""
     path = Path(path).absolute()  # a worker may have another working folder
     _check_file(path)
@@ -138,8 +162,14 @@ def open_vcf(path: str | PathLike[str], *, haplotypes: bool = False) -> VcfColum
     text = scan_text(path) or _scan_bcf(path)
     if not text.samples:
         raise InputError(f"{path} has no samples: it lists variants only")
-    if not text.has_calls:
-        raise InputError(f"{path} has no genotypes: its header does not declare the field GT")
+    if field not in FIELDS:
+        raise InputError(Argument("vcf_field", field), f": choose one of {', '.join(FIELDS)}")
+    if field not in text.fields:
+        raise InputError(
+            f"{path} has no genotypes: its header does not declare the field {field}",
+            argument="vcf_field",
+            value=field,
+        )
     variants = text.table.variants(haplotypes=haplotypes)
     if len(_samples(_open_reader(path), path)) != len(text.samples):
         raise InputError(f"{path} is not a VCF or BCF file, or its header is broken")
@@ -151,6 +181,7 @@ def open_vcf(path: str | PathLike[str], *, haplotypes: bool = False) -> VcfColum
         records=len(variants),
         samples=len(text.samples),
         undeclared=text.undeclared,
+        field=field,
     )
 
 
@@ -163,7 +194,12 @@ def _scan_bcf(path: Path) -> VcfText:
     table = VariantTable(where=path)
     for record in _records(reader, path):
         table.add(*_fixed(record, path))
-    return VcfText(samples=samples, has_calls=reader.contains("GT"), table=table, undeclared=())
+    return VcfText(
+        samples=samples,
+        fields=frozenset(filter(reader.contains, FIELDS)),
+        table=table,
+        undeclared=(),
+    )
 
 
 def _fixed(record: Any, path: Path) -> tuple[str, str, int, str, str]:

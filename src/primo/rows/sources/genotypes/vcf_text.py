@@ -28,7 +28,7 @@ class VcfText:
     """What the text of a VCF says about its samples and variants."""
 
     samples: tuple[str, ...]
-    has_calls: bool  # the header declares the field GT
+    fields: frozenset[str]  # of a sample, that the header declares
     table: VariantTable
     undeclared: tuple[str, ...]  # chromosomes that the header does not mention
 
@@ -50,7 +50,7 @@ def scan_text(path: Path) -> VcfText | None:
     header = _header(path, lines)
     if header is None:
         return None
-    samples, declared, has_calls = header
+    samples, declared, fields = header
     table = VariantTable(where=path)
     for number, line in enumerate(lines, start=1):
         if line.strip(b"\r\n"):
@@ -60,7 +60,7 @@ def scan_text(path: Path) -> VcfText | None:
     chromosomes = dict.fromkeys(table.chromosome)
     return VcfText(
         samples=samples,
-        has_calls=has_calls,
+        fields=fields,
         table=table,
         undeclared=tuple(name for name in chromosomes if name not in declared),
     )
@@ -88,13 +88,13 @@ def _add_record(path: Path, table: VariantTable, number: int, line: bytes, sampl
 
 def _header(
     path: Path, lines: Iterator[bytes]
-) -> tuple[tuple[str, ...], frozenset[str], bool] | None:
-    """Return samples, declared chromosomes and whether GT is declared; None for a BCF."""
+) -> tuple[tuple[str, ...], frozenset[str], frozenset[str]] | None:
+    """Return samples, declared chromosomes and declared fields of samples; None for a BCF."""
     first = next(lines, b"")
     if first.startswith(b"BCF"):
         return None
     declared: set[str] = set()
-    has_calls = False
+    fields: set[str] = set()
     for line in lines if first.startswith(b"##fileformat=VCF") else ():
         if not line.startswith(b"##"):
             names = _decoded(line.rstrip(b"\r\n").split(b"\t"))
@@ -107,10 +107,11 @@ def _header(
                 raise InputError(
                     f"{path}: some people appear more than once; sample names must differ"
                 )
-            return samples, frozenset(declared), has_calls
+            return samples, frozenset(declared), frozenset(fields)
         if found := re.match(rb"##contig=<(?:.*,)?ID=([^,>]+)", line):
             declared.add(found[1].decode(errors="replace"))
-        has_calls |= bool(re.match(rb"##FORMAT=<(?:.*,)?ID=GT[,>]", line))
+        if found := re.match(rb"##FORMAT=<(?:.*,)?ID=([^,>]+)", line):
+            fields.add(found[1].decode(errors="replace"))
     raise InputError(f"{path} is not a VCF or BCF file, or its header is broken")
 
 

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from pyarrow import compute
 from pyarrow import types as kinds
 
-from primo.errors import InputError, NotNumericError
+from primo.errors import Advice, Argument, InputError, Message, NotNumericError
 from primo.rows.sources.base import Ids
 from primo.rows.sources.canonical import canonical_id
 
@@ -21,6 +21,7 @@ __all__ = [
     "attempt_each",
     "existing_file",
     "float_type",
+    "recoding",
     "refuse_text",
     "to_floats",
     "to_ids",
@@ -81,8 +82,25 @@ def refuse_text(types: dict[str, Any], names: Sequence[str], where: str) -> None
             held = "text" if kinds.is_string(kind) or kinds.is_large_string(kind) else kind
             raise NotNumericError(
                 f"column {name!r} of {where} holds {held}, not numbers; leave it out (choose the others "
-                "by name or pattern) or code it as numbers first"
+                "by name or pattern) or code it as numbers first",
+                remedy=recoding(name),
             )
+
+
+def recoding(name: str, *, text_file: bool = False) -> Message:
+    """Say how a column that does not hold numbers can be read, without a look at its cells."""
+    key = name if name.replace("_", "").replace("-", "").isalnum() else f'"{name}"'
+    parts: list[str | Argument | Advice] = [
+        "If it holds categories, state its public levels: ",
+        Advice(
+            "levels",
+            f"levels={{{name!r}: ['no', 'yes']}}",
+            about=f'[features.columns.{key}] (or [outcomes...]) levels = ["no", "yes"]',
+        ),
+    ]
+    if text_file:
+        parts += ["; if its numbers have a decimal comma: ", Argument("decimal", ",")]
+    return Message.of(*parts)
 
 
 def float_type(types: dict[str, Any], names: Sequence[str]) -> np.dtype[Any]:

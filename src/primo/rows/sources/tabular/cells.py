@@ -10,7 +10,18 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Layout", "count_lines", "doubled", "first_cells", "parse_plain", "tidy", "unquoted"]
+from primo.errors import Argument, InputError, Message
+
+__all__ = [
+    "Layout",
+    "check_decimal",
+    "count_lines",
+    "doubled",
+    "first_cells",
+    "parse_plain",
+    "tidy",
+    "unquoted",
+]
 
 _TAB, _NEWLINE, _RETURN = 9, 10, 13
 _SEPARATORS = "\t ,;:|"  # cannot be part of a number
@@ -50,6 +61,22 @@ class Layout:
             words=np.frombuffer(b"".join(coded), dtype=np.uint8),
             ends=np.cumsum([len(word) for word in coded], dtype=np.int64),
             missing=np.array(missing, dtype=np.float64),
+        )
+
+
+def check_decimal(decimal: str, separator: str) -> None:
+    """Refuse a decimal sign that is neither a point nor a comma, or that also separates cells."""
+    if decimal not in (".", ","):
+        raise InputError(Argument("decimal", decimal), " must be '.' or ','")
+    if decimal == separator:
+        raise InputError(
+            "numbers with a decimal comma need another separator than a comma",
+            argument="decimal",
+            value=decimal,
+            remedy=Message.of(
+                "if the cells are separated by another sign, give it with ",
+                Argument("separator", ";"),
+            ),
         )
 
 

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from primo.errors import InputError, NotNumericError
+from primo.levels import Levels
 from primo.rows.sources.base import Ids, Rows
 from primo.rows.sources.canonical import joined_ids
+from primo.rows.sources.level_columns import code_batch, coded_cells
 from primo.rows.sources.table_columns import TableColumns, refuse_repeated, table_columns
-from primo.rows.sources.tabular.arrow import attempt, float_type, refuse_text, to_floats, to_ids
+from primo.rows.sources.tabular.arrow import (
+    attempt,
+    float_type,
+    recoding,
+    refuse_text,
+    to_floats,
+    to_ids,
+)
 from primo.rows.sources.tabular.index import index_labels, index_names
 
 __all__ = ["ArrowFrame", "PandasFrame", "is_frame", "open_frame"]
@@ -60,6 +70,7 @@ class PandasFrame:
     frame: Any
     header: tuple[str, ...]
     where: str = "the pandas frame"
+    levels: Mapping[str, Levels] = field(default_factory=dict)  # of columns that are read as codes
 
     @property
     def n(self) -> int:
@@ -74,8 +85,11 @@ class PandasFrame:
         """Refuse columns whose declared type is not numeric."""
         for name, kind in zip(names, self.frame.dtypes.iloc[self._places(names)], strict=True):
             # Objects may be numbers, which is found out when they are read; "b" to "f" are numbers.
-            if getattr(kind, "kind", "O") not in "biufO" or kind in ("category", "string"):
-                raise NotNumericError(_not_numbers(name, f"holds {kind}, not numbers"))
+            text = kind in ("category", "string")
+            if name not in self.levels and (getattr(kind, "kind", "O") not in "biufO" or text):
+                raise NotNumericError(
+                    _not_numbers(name, f"holds {kind}, not numbers"), remedy=recoding(name)
+                )
 
     def numbers(self, names: Sequence[str], order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield these columns of the rows `order`; one block at a time is copied from the frame."""
@@ -83,7 +97,9 @@ class PandasFrame:
         for start in range(0, len(order), rows):
             # Rows first: a slice of rows is a view, a choice of columns is a copy of all of them.
             part = self.frame.iloc[_as_index(order[start : start + rows])].iloc[:, places]
-            block = part.to_numpy() if _is_plain(part) else _objects_as_floats(part, names)
+            coded = self.levels.keys() & set(names)
+            plain = _is_plain(part) and not coded
+            block = part.to_numpy() if plain else _objects_as_floats(part, names, self.levels)
             yield block.copy() if np.shares_memory(block, self.frame) else block
 
     def labels(self, names: Sequence[str]) -> Ids | None:
@@ -115,6 +131,7 @@ class ArrowFrame:
 
     table: Any
     where: str
+    levels: Mapping[str, Levels] = field(default_factory=dict)  # of columns that are read as codes
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -132,19 +149,20 @@ class ArrowFrame:
 
     def check(self, names: Sequence[str]) -> None:
         """Refuse columns whose declared type is not numeric."""
-        refuse_text(self._types(), names, self.where)
+        refuse_text(self._types(), [n for n in names if n not in self.levels], self.where)
 
     def numbers(self, names: Sequence[str], order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield these columns of the rows `order`; one block at a time is copied from the table."""
         chosen = self.table.select(list(names))
-        dtype = float_type(self._types(), names)
+        coded = dict.fromkeys(self.levels, pa.float32())
+        dtype = float_type({**self._types(), **coded}, names)
         for start in range(0, len(order), rows):
             wanted = order[start : start + rows]
             if isinstance(wanted, range) and wanted.step == 1:
                 part = chosen.slice(wanted.start, len(wanted))
             else:
                 part = chosen.take(np.asarray(wanted, dtype=np.intp))
-            yield to_floats(part, dtype)
+            yield to_floats(code_batch(part, self.levels), dtype)
 
     def labels(self, names: Sequence[str]) -> Ids | None:
         """Return these columns as one label per row."""
@@ -168,12 +186,19 @@ def _is_plain(frame: Any) -> bool:
     return numpy and (kinds <= set("iuf") or kinds == {"b"})
 
 
-def _objects_as_floats(frame: Any, names: Sequence[str]) -> NDArray[np.float64]:
+def _objects_as_floats(
+    frame: Any, names: Sequence[str], levels: Mapping[str, Levels]
+) -> NDArray[np.float64]:
     """Convert objects and nullable columns, one by one, so that an error can name the column."""
     block = np.empty(frame.shape)
     for j, name in enumerate(names):
-        convert = partial(frame.iloc[:, j].to_numpy, dtype=np.float64, na_value=np.nan)
-        problem = NotNumericError(_not_numbers(name, "holds something that is not a number"))
+        column = frame.iloc[:, j]
+        convert: Callable[[], Any] = partial(column.to_numpy, dtype=np.float64, na_value=np.nan)
+        if name in levels:
+            convert = partial(coded_cells, column.tolist(), levels[name])
+        problem = NotNumericError(
+            _not_numbers(name, "holds something that is not a number"), remedy=recoding(name)
+        )
         block[:, j] = attempt(convert, partial(_instead, problem))
     return block
 

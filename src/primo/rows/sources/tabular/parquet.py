@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from primo._util.threads import prefetch
 from primo.errors import InputError
+from primo.levels import Levels
 from primo.rows.sources.base import Ids, Rows
+from primo.rows.sources.level_columns import code_batch
 from primo.rows.sources.ordered import Piece, read_ordered
 from primo.rows.sources.spill import Scratch
 from primo.rows.sources.table_columns import TableColumns, refuse_repeated, table_columns
@@ -147,6 +149,7 @@ class GroupedFile:
     unchanged: Unchanged
     scratch: Path | None
     missing_numbers: tuple[float, ...] = ()  # become NaN
+    levels: Mapping[str, Levels] = field(default_factory=dict)  # of columns that are read as codes
 
     @property
     def where(self) -> str:
@@ -169,16 +172,19 @@ class GroupedFile:
 
     def check(self, names: Sequence[str]) -> None:
         """Refuse columns whose declared type is not numeric."""
-        refuse_text(self.types, names, self.where)
+        numbers = [name for name in names if name not in self.levels]
+        refuse_text(self.types, numbers, self.where)
 
     def numbers(self, names: Sequence[str], order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield these columns of the rows `order`; orders that do not increase go through scratch."""
-        dtype = float_type(self.types, names)
+        coded = dict.fromkeys(self.levels, pa.float32())
+        dtype = float_type({**self.types, **coded}, names)
         compiled = compiled_for(len(order) * len(names), many=_MANY)
         most = max(1, _PIECE // (dtype.itemsize * len(names)))
         length, origin = piece_rows(order, rows, most)
 
         def as_portion(batch: Any) -> Portion:
+            batch = code_batch(batch, self.levels)
             return ColumnPortion(batch, dtype, self.missing_numbers, compiled)
 
         def pieces(groups: NDArray[np.intp]) -> Iterator[Piece]:

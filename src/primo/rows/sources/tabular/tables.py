@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from primo.errors import Argument, InputError, Message
 from primo.rows.sources.base import Source
 from primo.rows.sources.join import match
+from primo.rows.sources.level_columns import with_levels
 from primo.rows.sources.paired import PairedSource, SplitSource, Unmatched
 from primo.rows.sources.select import refuse_overlap
 from primo.rows.sources.table_columns import TableColumns
@@ -36,6 +37,8 @@ def open_table(
     id_column: Names | None = None,
     missing: Sequence[str] | None = None,
     separator: str | None = None,
+    decimal: str = ".",
+    levels: Mapping[str, Sequence[Any]] | None = None,
     scratch: str | Path | None = None,
 ) -> TableColumns:
     """Open a table by the name of its file, or a frame.
@@ -55,14 +58,42 @@ def open_table(
         always do, and codes that are numbers ("-9") can be added.
     separator
         Separator of a text file, where the name of the file does not determine it.
+    decimal
+        "," if the numbers of a text file have a decimal comma.
+    levels
+        Public levels of columns of categories, by name or pattern: ``{"sex": ["F", "M"]}``. Such a
+        column becomes the indicators of all levels but the first (`sex=M`). A value that is no level is
+        missing.
     scratch
         Folder for private rows that are read in another order than the stored one; see
         `primo.rows.sources.spill`.
 
     Cost: reads names and counts rows, which takes a pass over the bytes of a text file.
     """
+    everything = _open_all(
+        table,
+        id_column=id_column,
+        missing=missing,
+        separator=separator,
+        decimal=decimal,
+        scratch=scratch,
+    )
+    coded = with_levels(everything, levels)
+    return coded if columns is None else coded.select(columns)
+
+
+def _open_all(
+    table: Any,
+    *,
+    id_column: Names | None,
+    missing: Sequence[str] | None,
+    separator: str | None,
+    decimal: str,
+    scratch: str | Path | None,
+) -> TableColumns:
+    """Open all columns of a table but the ids."""
     if is_frame(table):
-        return open_frame(table, columns=columns, id_column=id_column, missing=missing)
+        return open_frame(table, id_column=id_column, missing=missing)
     if not isinstance(table, str | Path):
         raise InputError(f"expected a table, got {type(table).__name__}; give {_supported()}")
     suffixes = [suffix.lower() for suffix in Path(table).suffixes]
@@ -72,16 +103,16 @@ def open_table(
     if suffix in _TEXT or separator is not None:
         return open_text(
             table,
-            columns=columns,
             id_column=id_column,
             missing=missing,
             separator=separator,
+            decimal=decimal,
             scratch=scratch,
         )
     if suffix not in _PARQUET + _FEATHER or packed:
         raise InputError(f"{table} is not a kind of table that primo knows; give {_supported()}")
     opener = open_parquet if suffix in _PARQUET else open_feather
-    return opener(table, columns=columns, id_column=id_column, missing=missing, scratch=scratch)
+    return opener(table, id_column=id_column, missing=missing, scratch=scratch)
 
 
 def table_source(
@@ -94,13 +125,16 @@ def table_source(
     same_order: bool = False,
     missing: Sequence[str] | None = None,
     separator: str | None = None,
+    decimal: str = ".",
+    levels: Mapping[str, Sequence[Any]] | None = None,
     scratch: str | Path | None = None,
     matched: bool = True,
 ) -> Source:
     r"""Make a source of one table, or of a table of features and one of outcomes.
 
     `table` and `outcomes_table` are what `open_table` takes, or what it returned, if the two need
-    different settings; `features` and `outcomes` are names and patterns of columns. Two tables are
+    different settings; `features` and `outcomes` are names and patterns of columns, and `levels` those
+    of categories, which become indicators (`open_table`). Two tables are
     joined by `id_column`, and hold the people who are in both. Without ids, `same_order=True` states
     that row i is the same person in both; only the number of rows can be checked.
 
@@ -128,7 +162,13 @@ def table_source(
         if isinstance(source, TableColumns):
             return source
         return open_table(
-            source, id_column=id_column, missing=missing, separator=separator, scratch=scratch
+            source,
+            id_column=id_column,
+            missing=missing,
+            separator=separator,
+            decimal=decimal,
+            levels=levels,
+            scratch=scratch,
         )
 
     left = opened(table).select(features, what="features")

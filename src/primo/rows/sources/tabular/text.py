@@ -12,9 +12,9 @@ import csv
 import gzip
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -26,10 +26,12 @@ from pyarrow import csv as arrow_csv
 
 from primo._util.threads import in_order
 from primo.errors import Advice, Argument, InputError, NotNumericError
+from primo.levels import Levels
 from primo.rows.sources.base import Ids, Rows
+from primo.rows.sources.level_columns import code_batch
 from primo.rows.sources.ordered import Piece, read_ordered
 from primo.rows.sources.table_columns import TableColumns, refuse_repeated, table_columns
-from primo.rows.sources.tabular.arrow import attempt, existing_file, to_ids
+from primo.rows.sources.tabular.arrow import attempt, existing_file, recoding, to_ids
 from primo.rows.sources.tabular.assembled import (
     ColumnPortion,
     Portion,
@@ -40,6 +42,7 @@ from primo.rows.sources.tabular.assembled import (
 )
 from primo.rows.sources.tabular.cells import (
     Layout,
+    check_decimal,
     count_lines,
     first_cells,
     parse_plain,
@@ -81,6 +84,7 @@ def open_text(
     id_column: str | Sequence[str] | None = None,
     missing: Sequence[str] | None = None,
     separator: str | None = None,
+    decimal: str = ".",
     scratch: str | Path | None = None,
 ) -> TableColumns:
     r"""Open a text table with a header line; `.gz` files are unpacked while they are read.
@@ -100,6 +104,8 @@ def open_text(
     separator
         One character, or `BLANKS`. If None: a comma for `.csv`, a tab for `.tsv`; for any other name a
         tab if the header has one, else `BLANKS`.
+    decimal
+        The sign before the decimals of a number: a point, or a comma ("12,5").
     scratch
         Folder for the rows if they are read in another order than the stored one.
 
@@ -110,6 +116,7 @@ def open_text(
     with closing(open_bytes(found)) as file:
         line = attempt(file.readline, lambda _: _broken(found))
         cut, header = _parse_header(line, separator, found)
+        check_decimal(decimal, cut)
         lines, blank, sizes = _scan(file, cut, found)
     rows = lines if len(header) == 1 else lines - blank
     store = TextFile(
@@ -122,6 +129,7 @@ def open_text(
         skips=len(header) > 1 and bool(blank.any()),
         unchanged=unchanged,
         scratch=None if scratch is None else Path(scratch),
+        decimal=decimal,
     )
     table = table_columns(store, columns=columns, id_column=id_column, missing=missing or ())
     return missing_in_store(table)
@@ -141,6 +149,8 @@ class TextFile:
     unchanged: Unchanged
     scratch: Path | None
     missing_numbers: tuple[float, ...] = ()  # become NaN
+    levels: Mapping[str, Levels] = field(default_factory=dict)  # of columns that are read as codes
+    decimal: str = "."  # the sign before the decimals of a number
 
     @property
     def where(self) -> str:
@@ -189,8 +199,9 @@ class TextFile:
         self, names: Sequence[str], chunks: NDArray[np.intp]
     ) -> Iterator[tuple[int, Portion]]:
         """Read chunks, with the number of their first row."""
-        kinds = dict.fromkeys(names, pa.float64())
+        kinds = {name: pa.string() if name in self.levels else pa.float64() for name in names}
         compiled = compiled_for(self.n * len(names), many=_MANY)
+        plain = self.decimal == "." and not self.levels.keys() & set(names)
         layout = Layout.of(
             self.header,
             names,
@@ -203,11 +214,12 @@ class TextFile:
         def read(placed: tuple[int, bytes]) -> tuple[int, Portion]:
             chunk, text = placed
             first, stop = (int(row) for row in self.starts[chunk : chunk + 2])
-            if compiled is not None and layout is not None:
+            if compiled is not None and layout is not None and plain:
                 rows = parse_plain(text, stop - first, layout, compiled)
                 if rows is not None:
                     return first, RowPortion(rows)
-            batch = self._table(chunk, text, kinds).combine_chunks().to_batches()[0]
+            batch = code_batch(self._table(chunk, text, kinds), self.levels)
+            batch = batch.combine_chunks().to_batches()[0]
             dtype = np.dtype(np.float64)
             return first, ColumnPortion(batch, dtype, self.missing_numbers, compiled)
 
@@ -287,6 +299,7 @@ class TextFile:
                 column_types=kinds,
                 null_values=self.missing,
                 strings_can_be_null=False,
+                decimal_point=self.decimal,
             ),
         )
 
@@ -300,7 +313,9 @@ class TextFile:
                 "number (missing cells are written "
                 f"{', '.join(text or 'empty' for text in self.missing)}; give others with ",
                 Argument("table.missing", ...),
-                "; decimals follow a point). The cell itself stays private",
+                f"; decimals follow a {'point' if self.decimal == '.' else 'comma'}). The cell itself "
+                "stays private",
+                remedy=recoding(self.header[int(column[1])], text_file=self.decimal == "."),
             )
         if "Expected" in message and "columns" in message:
             return InputError(

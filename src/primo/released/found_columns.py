@@ -2,26 +2,28 @@
 
 For columns of which nothing is known but that they are numbers: units differ by orders of magnitude,
 and one length for all would be that of the column with the largest. A histogram per column over the
-signed logarithmic grid finds both numbers for each. Replacing a row moves two counts of every column by
-one: with k columns the histograms move by √(2k) together.
+signed logarithmic grid (`primo.privacy.values`) finds both numbers for each.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.norms_stages import signed_grid
+from primo.planning.plan import Plan
+from primo.privacy import values
+from primo.privacy.clip import Clip
+from primo.privacy.lengths import edges
 from primo.released.length_law import lit_bins, nearest_shares
+from primo.released.moments import ReleasedColumns
 
-__all__ = ["FoundColumns", "columns_speak", "find_columns"]
+__all__ = ["FoundColumns", "find_columns", "plan_with_columns"]
 
 Floats = NDArray[np.float64]
 
-ENOUGH = 40.0  # standard deviations of a count: rows with which most columns are found
 CERTAIN = 6.0  # standard deviations of a window's noise: there are many columns, none may go wrong
 USUAL = (0.68, 0.9, 0.97)  # share of the rows within one standard deviation of a usual column
 FAR = 4.0  # such distances: values beyond count as if they lay there
@@ -29,6 +31,7 @@ WINDOWS = (1, 2, 4, 8, 16)  # bins
 MOST = 0.75  # share of the rows that lit bins must hold to tell a column alone
 LEAST_SPREAD = 0.25  # of the largest value: less cannot be told from noise where few bins are lit
 SMALLEST = 0.02  # share of the rows that a window must hold to be believed
+GRID_BITS = 8  # centres are multiples of the scale's power of two over 2**GRID_BITS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,12 +43,27 @@ class FoundColumns:
     found: NDArray[np.bool_]  # (columns,)
 
 
-def columns_speak(n: int, sigma: float) -> bool:
-    """Whether histograms of n rows with this noise on each count find most columns.
+def plan_with_columns(plan: Plan, counts: ReleasedColumns) -> Plan:
+    """Return the plan about the centres and in the scales that released counts tell.
 
-    From public numbers alone. For k columns at a share of the budget with mu_s, sigma is √(2k)/mu_s.
+    Guarantee: a function of the plan and of released numbers; costs no privacy. Both numbers lie on
+    public grids, so that the last digits of the machine do not show.
     """
-    return n > ENOUGH * sigma
+    search = plan.column_search
+    if search is None:
+        raise ValueError("the plan counts no columns")
+    clips = {}
+    for block in ("features", "outcomes"):
+        clip: Clip = getattr(plan, block)
+        if getattr(search, block):
+            found = find_columns(getattr(counts, block), sigma=search.sigma, n=plan.n)
+            grid = edges()
+            above = np.searchsorted(grid, found.scale / 2 ** (1 / 16)).clip(0, len(grid) - 1)
+            scale = grid[above]
+            step = np.exp2(np.floor(np.log2(scale)) - GRID_BITS)
+            clip = clip.about(np.round(found.centre / step) * step, scale)
+        clips[block] = clip
+    return replace(plan, features=clips["features"], outcomes=clips["outcomes"])
 
 
 def find_columns(counts: Floats, *, sigma: float, n: int) -> FoundColumns:
@@ -68,7 +86,7 @@ def find_columns(counts: Floats, *, sigma: float, n: int) -> FoundColumns:
 
 def _from_shares(shares: Floats, lit: NDArray[np.bool_]) -> tuple[float, float]:
     """Mean and standard deviation over lit bins, far values drawn in: where they hold most rows."""
-    at = signed_grid.centres()[lit]
+    at = values.centres()[lit]
     held = nearest_shares(shares[lit])
     median = float(at[int(np.searchsorted(np.cumsum(held), 0.5 * (1 - 1e-9)))])
     away = np.abs(at - median)
@@ -81,7 +99,7 @@ def _from_shares(shares: Floats, lit: NDArray[np.bool_]) -> tuple[float, float]:
         at = np.clip(at, median - FAR * usual, median + FAR * usual)
     mean = float(held @ at)
     spread = math.sqrt(float(held @ (at - mean) ** 2))
-    width = float(signed_grid.widths()[lit][int(np.argmax(held))])
+    width = float(values.widths()[lit][int(np.argmax(held))])
     return mean, max(spread, width / math.sqrt(12))
 
 
@@ -91,7 +109,7 @@ def _from_sums(shares: Floats, lit: NDArray[np.bool_]) -> tuple[float, float]:
     Noise that is left in has mean 0. Values about 0 spread over many small bins that are not lit, on
     both sides: sums over lit bins alone would miss a side.
     """
-    at = signed_grid.centres()
+    at = values.centres()
     size = np.abs(at)
     largest = float(size[lit].max())
     held = np.where(size <= largest, shares, 0.0)

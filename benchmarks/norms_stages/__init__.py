@@ -1,1 +1,0 @@
-"""Further stages that may find bounds, measured by `benchmarks.norms` and not part of the program."""

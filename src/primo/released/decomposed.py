@@ -1,0 +1,20 @@
+"""The decomposed covariance of a release and the default filter, made once (`kept`)."""
+
+from __future__ import annotations
+
+from primo.released.estimate.centring import Centred, centred
+from primo.released.estimate.selection import FittedFilter, fit_filter
+from primo.released.kept import kept
+from primo.released.moments import ReleasedMoments
+
+__all__ = ["centred_of", "filter_of"]
+
+
+def centred_of(release: ReleasedMoments) -> Centred:
+    """Return the moments without the constant; `moments.spectrum` is their one decomposition."""
+    return kept(release, "centred", lambda: centred(release))
+
+
+def filter_of(release: ReleasedMoments) -> FittedFilter:
+    """Return the filter of estimator="auto": what coefficients and their errors have in common."""
+    return kept(release, "filter", lambda: fit_filter(centred_of(release).moments))
