@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from primo.planning.plan import Plan
+from primo.released.estimate.rounds.gradual import LOST, lost_in_noise
 
 __all__ = ["recommend_rounds"]
 
-_A_FEW = 4
+FEW, MANY = 5, 25
 
 
 def recommend_rounds(made: Plan) -> int:
@@ -14,4 +15,6 @@ def recommend_rounds(made: Plan) -> int:
 
     `made` is its plan with one round. Guarantee: a function of the plan, so of public numbers alone.
     """
-    return _A_FEW if made.n > 100 * made.width else 1
+    if made.covariance_noisy and lost_in_noise(made) > LOST:
+        return MANY
+    return FEW

@@ -29,8 +29,8 @@ __all__ = [
 #: More rounds are refused: each costs a pass over the rows, and its numbers are all kept.
 MOST_ROUNDS = 64
 
-#: The budget of a round over that of the round before. Equal budgets do as well as growing ones
-#: (docs/rounds.md), and the first round, the only one that sees the outcomes' own moments, is not starved.
+#: The budget of a round over that of the round before. Equal budgets do as well as growing ones, and the
+#: first round, the only one that sees the outcomes' own moments, is not starved.
 GROWTH = 1.0
 
 #: The outcomes' norm over the clip of a round, at most: predictions that are exact in steps of a

@@ -18,6 +18,7 @@ from primo.released.estimate.reuse_cov import (
     reuse_cov,
     theorem_lambda,
 )
+from primo.released.estimate.rounds import gradual_coefficients, is_gradual
 from primo.released.estimation import Estimation
 from primo.released.moments import ReleasedMoments, expect_release
 from primo.released.projection import works_on_projected
@@ -126,6 +127,8 @@ def estimate_coefficients(release: ReleasedMoments, estimation: Estimation) -> C
 
 def _coefficients(release: ReleasedMoments, estimation: Estimation) -> Coefficients:
     plan = release.plan
+    if estimation.estimator == "auto" and release.rounds and is_gradual(plan):
+        return _in_data_units(release, gradual_coefficients(plan, release.rounds), "gradual")
     seen = _for_estimator(release, estimation.estimator)
     found = centred_of(seen)
     moments = found.moments
@@ -145,7 +148,12 @@ def _coefficients(release: ReleasedMoments, estimation: Estimation) -> Coefficie
             ridge_lambda=fitted.parameters["lambda"],
             solver=estimation.solver,
         )
-    theta = found.restore(scaled)
+    return _in_data_units(release, found.restore(scaled), fitted.name)
+
+
+def _in_data_units(release: ReleasedMoments, theta: Matrix, estimator: str) -> Coefficients:
+    """Turn coefficients of scaled features and the constant (width, l) into slopes and intercepts."""
+    plan = release.plan
     offset = plan.constant * theta[-1] if plan.intercept else np.zeros(plan.l)
     slopes = theta[: plan.d] * plan.outcomes.scale
     slopes /= plan.features.scale[:, None]
@@ -155,7 +163,7 @@ def _coefficients(release: ReleasedMoments, estimation: Estimation) -> Coefficie
         intercept=centre - plan.features.centre @ slopes,
         feature_names=release.feature_names,
         outcome_names=release.outcome_names,
-        estimator=fitted.name,
+        estimator=estimator,
     )
 
 

@@ -38,8 +38,8 @@ class NoisyMoments:
     outcome_errors: Floats | None = None
     """(l,) standard deviations of the outcome moments' diagonal; None: `outcome_sigma`."""
     carried: float = 0.0
-    """Share of the coefficients that earlier rounds had found when the residuals were taken: the noise of
-    the covariance does not act on what they found (`estimate.rounds`); 0 for one release."""
+    """Share of the coefficients that earlier rounds had found when the residuals were taken: the noise
+    of the covariance does not act on what they found (`estimate.rounds`); 0 for one release."""
 
     def __post_init__(self) -> None:
         d, l = self.association.shape if self.association.ndim == 2 else (0, 0)

@@ -1,8 +1,8 @@
 """How long residuals are, and how much of a small change a clip lets through.
 
 Model: ‖r‖² is s²·χ²_m/m, with s the root mean square length and m the number of directions that
-residuals effectively have, (tr C)²/‖C‖² for outcome moments C. A clip at c multiplies what is left in the
-residuals by its mean slope
+residuals effectively have, (tr C)²/‖C‖² for outcome moments C. A clip at c multiplies what is left in
+the residuals by its mean slope
 
     κ = P(‖r‖ < c) + (1 − 1/m)·E[c/‖r‖; ‖r‖ > c],
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +23,38 @@ from scipy import special
 
 from primo.released.rounds import ReleasedRound
 
-__all__ = ["Z", "directions", "length_of", "mean_slope", "slopes"]
+__all__ = [
+    "Lengths",
+    "clip_in_lengths",
+    "directions",
+    "length_of",
+    "mean_slope",
+    "residual_lengths",
+]
 
 Matrix = NDArray[np.float64]
 
-#: Clips are this many root mean square lengths. From 0.4 to 1 accuracy is the same (docs/rounds.md).
-Z = 0.7
 #: Above this mean of min(‖r‖², c²)/c² nearly all residuals are clipped, and it says little of s.
-SATURATED = 0.95
+SATURATED = 0.97
 FARTHEST = 2.0  # times the expected length: no further is an observed one believed
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lengths:
+    """What is known of the residuals of every round."""
+
+    lengths: Matrix  # (rounds,) root mean square; of the outcomes themselves in the first round
+    slopes: Matrix  # (rounds,) κ
+    directions: float  # m
+
+
+def clip_in_lengths(m: float) -> float:
+    """Return the clip of a round over the length of its residuals: 0.7 for one outcome, 1 for many.
+
+    What a clip costs is c/κ. For one outcome it is the less the smaller the clip; for many outcomes it
+    hardly depends on it. But a clip that all residuals exceed says nothing of how long they are.
+    """
+    return 1 - 0.3 * m ** (-1 / 3)
 
 
 def mean_slope(length: float, clip: float, m: float) -> float:
@@ -76,28 +100,25 @@ def directions(first: ReleasedRound) -> float:
     return float(np.clip(total**2 / max(squares, total**2 / l, 1e-300), 1.0, l))
 
 
-def slopes(n: int, rounds: Sequence[ReleasedRound]) -> tuple[Matrix, float]:
-    """Return κ of every round, (rounds,), and the root mean square length of the outcomes.
+def residual_lengths(n: int, rounds: Sequence[ReleasedRound]) -> Lengths:
+    """Return length and slope of every round, from released numbers.
 
-    A later round's clip was made `Z` lengths long. Where enough residuals were not clipped, the round
-    itself says how long they are; it is believed up to a factor of `FARTHEST`.
+    A later round's clip was made for a length that was expected. Where enough residuals were not
+    clipped, the round itself says how long they are; it is believed up to a factor of `FARTHEST`.
     """
     m = directions(rounds[0])
-    found = []
-    outcomes = 0.0
+    lengths = []
     for number, released in enumerate(rounds):
         moments, clip = released.outcome_moments, released.clip
         total = float(np.trace(moments) if moments.ndim == 2 else moments.sum())
-        noise = released.outcome_sigma * math.sqrt(len(moments))
-        squares = max(total, noise) / n
+        squares = max(total, released.outcome_sigma * math.sqrt(len(moments))) / n
+        seen = length_of(min(squares, SATURATED * clip**2), clip, m)
         if number == 0:
-            seen = min(squares, SATURATED * clip**2)
-            outcomes = max(length_of(seen, clip, m), math.sqrt(squares))
-            found.append(mean_slope(outcomes, clip, m))
+            lengths.append(max(seen, math.sqrt(squares)))
             continue
-        length = clip / Z
-        if squares < SATURATED * clip**2:
-            seen_length = length_of(squares, clip, m)
-            length = float(np.clip(seen_length, length / FARTHEST, length * FARTHEST))
-        found.append(mean_slope(length, clip, m))
-    return np.array(found), outcomes
+        expected = clip / clip_in_lengths(m)
+        if squares < SATURATED * clip**2 or seen > expected:
+            expected = float(np.clip(seen, expected / FARTHEST, expected * FARTHEST))
+        lengths.append(expected)
+    slopes = [mean_slope(s, released.clip, m) for s, released in zip(lengths, rounds, strict=True)]
+    return Lengths(lengths=np.array(lengths), slopes=np.array(slopes), directions=m)

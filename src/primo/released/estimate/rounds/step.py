@@ -1,6 +1,7 @@
 """The coefficients and the clip of the next round, from released numbers alone.
 
-The coefficients are what the library's own estimator makes of all rounds so far, pooled. The clip is a
+The coefficients are what the library's own estimator makes of all rounds so far, pooled; or those after
+one more small step, where most of the covariance is lost in noise (`gradual`). The clip is a
 part of the root mean square length of the residuals that they leave, which is known from released
 numbers too: n·s² = Σ‖y‖² − 2⟨W, Ĝ⟩ + ⟨W, ÂW⟩, and the error that the estimator expects of itself.
 """
@@ -11,11 +12,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from primo._util.threads import blas_threads
 from primo.planning.plan import Plan
 from primo.released.estimate.centring import centred
-from primo.released.estimate.rounds.lengths import Z, slopes
+from primo.released.estimate.rounds.gradual import gradual_step, is_gradual
+from primo.released.estimate.rounds.lengths import Lengths, clip_in_lengths, residual_lengths
 from primo.released.estimate.rounds.pooling import pool
 from primo.released.estimate.selection import estimate
 from primo.released.moments import ReleasedMoments
@@ -23,7 +26,11 @@ from primo.released.rounds import ReleasedRound, Step
 
 __all__ = ["next_step"]
 
-SHORTEST = 0.02  # of the outcomes' length: no residuals are expected to be shorter
+Matrix = NDArray[np.float64]
+
+#: Residuals are not expected to become shorter by more than this from one round to the next: a clip that
+#: is far too short would say nothing of what is left.
+FASTEST = 2.0
 _FEW = 128  # features, below which several BLAS threads cost more than they bring
 
 
@@ -33,25 +40,35 @@ def next_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Step:
     Guarantee: a deterministic function of released numbers; costs no privacy.
     Cost: that of `released.estimate.estimate`.
     """
+    known = residual_lengths(plan.n, rounds)
     with blas_threads(1 if plan.d < _FEW else None):
-        pooled = pool(plan, rounds)
-        problem = ReleasedMoments(
-            plan=plan,
-            feature_names=(),
-            outcome_names=(),
-            covariance=pooled.covariance,
-            association=pooled.association,
-            outcome_moments=pooled.outcome_moments,
-            reproducible=False,
-            backend="",
-            scales=pooled.scales,
-        )
-        found = centred(problem)
-        fitted = estimate(found.moments)
-        coefficients = found.restore(fitted.coefficients)
-        explained = 2 * pooled.association - pooled.covariance @ coefficients
-    _, length = slopes(plan.n, rounds)
-    left = plan.n * length**2 - float(np.einsum("ij,ij->", coefficients, explained))
-    left = max(left, 0.0) + (fitted.predicted_excess or 0.0)
-    clip = Z * max(math.sqrt(left / plan.n), SHORTEST * length)
+        if is_gradual(plan):  # steps are small: the next residuals are about as long as the last
+            coefficients, length = gradual_step(plan, rounds), float(known.lengths[-1])
+        else:
+            coefficients, length = _estimate(plan, rounds, known)
+    clip = clip_in_lengths(known.directions) * length
     return Step(coefficients=coefficients, clip=min(clip, plan.outcomes.norm))
+
+
+def _estimate(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths) -> tuple[Matrix, float]:
+    """Return the library's own estimate (width, l), and the length of the residuals it leaves."""
+    pooled = pool(plan, rounds)
+    problem = ReleasedMoments(
+        plan=plan,
+        feature_names=(),
+        outcome_names=(),
+        covariance=pooled.covariance,
+        association=pooled.association,
+        outcome_moments=pooled.outcome_moments,
+        reproducible=False,
+        backend="",
+        scales=pooled.scales,
+    )
+    found = centred(problem)
+    fitted = estimate(found.moments)
+    coefficients = found.restore(fitted.coefficients)
+    explained = 2 * pooled.association - pooled.covariance @ coefficients
+    first, last = float(known.lengths[0]), float(known.lengths[-1])
+    left = plan.n * first**2 - float(np.einsum("ij,ij->", coefficients, explained))
+    left += fitted.predicted_excess or 0.0
+    return coefficients, min(max(math.sqrt(max(left, 0.0) / plan.n), last / FASTEST), first)
