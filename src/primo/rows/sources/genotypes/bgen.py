@@ -79,20 +79,25 @@ class BgenColumns(VariantColumns):
                     yield slots[number], self._dosage(record, self.variants.names[slots[number]])
 
     def _dosage(self, record: Any, name: str) -> Dosage:
-        try:
-            with _silence():
-                ploidy, dosage = record.ploidy, record.alt_dosage
-        except Exception:  # the package raises ValueError and others, which may quote the file
-            ploidy = dosage = None
-        if dosage is None:
-            raise InputError(f"{self.path} cannot be read: it is truncated or corrupt")
+        ploidy = self._decoded(record, "ploidy")
         if not ((ploidy == 1) | (ploidy == 2)).all():
             raise InputError(
                 f"{self.path}: variant {name} has genotypes of neither one nor two copies",
                 remedy=Message.of("leave such variants out with ", Argument("exclude")),
             )
+        dosage = self._decoded(record, "alt_dosage")
         doubled: Dosage = np.where(ploidy == 1, 2 * dosage, dosage).astype(np.float32)
         return doubled
+
+    def _decoded(self, record: Any, what: str) -> NDArray[Any]:
+        try:
+            with _silence():
+                found: NDArray[Any] | None = getattr(record, what)
+        except Exception:  # the package raises ValueError and others, which may quote the file
+            found = None
+        if found is None:
+            raise InputError(f"{self.path} cannot be read: it is truncated or corrupt")
+        return found
 
 
 def open_bgen(
