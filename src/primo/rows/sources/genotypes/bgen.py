@@ -45,7 +45,7 @@ class BgenColumns(VariantColumns):
     def people(self) -> People:
         """Read who the people are: from the `.sample` file, or from the file itself."""
         with _reader(self.path) as reader:
-            named = tuple(reader.samples) if reader.header.has_sample_ids else None
+            named = _named(reader, self.path)
         if self.sample is None:
             assert named is not None  # `open_bgen` checked it
             return People(where=self.path, iid=canonical_ids(named), fid=None)
@@ -172,6 +172,19 @@ def _reader(path: Path) -> Iterator[Any]:
             yield reader
         finally:
             reader.close()
+
+
+def _named(reader: Any, path: Path) -> tuple[str, ...] | None:
+    """Return the ids in the file, or None where it has none; a broken one is not quoted."""
+    if not reader.header.has_sample_ids:
+        return None
+    try:
+        named = tuple(name.strip() for name in reader.samples)
+    except Exception:  # UnicodeDecodeError, and what the package raises
+        named = ("",)
+    if not all(named):
+        raise InputError(f"{path} is not a BGEN file, or its header is broken")
+    return named
 
 
 def _records(reader: Any, path: Path) -> Iterator[Any]:
