@@ -57,11 +57,11 @@ def test_figures_text_and_cells_of_a_notebook_are_shown():
         nbformat.v4.new_output("display_data", data={"image/svg+xml": "<?xml?><svg>o</svg>"}),
     ]
     hidden = nbformat.v4.new_code_cell("secret", metadata={"tags": ["hide"]})
-    shell = nbformat.v4.new_code_cell("%%bash\nprimo --version")
+    shell = nbformat.v4.new_code_cell("%%bash\nprimo --version 2>&1")
     cells = [nbformat.v4.new_markdown_cell("# Title"), cell, hidden, shell]
     text = as_markdown(nbformat.v4.new_notebook(cells=cells))
     assert text.startswith("# Title\n\n```python\n1 + 1\n```")
     assert "```{ .text .output }\none line\n```" in text
     assert '<div class="figure"><svg>o</svg></div>' in text
     assert "secret" not in text
-    assert "```console\nprimo --version\n```" in text
+    assert "```bash\nprimo --version\n```" in text
