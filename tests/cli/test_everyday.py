@@ -1,7 +1,7 @@
 """What a new user meets: lists of columns, categories, decimal commas, messages that say what to do.
 
-Noise is fresh here. Tolerances are more than seven standard errors (`coefficients.tsv` has them), so a
-test fails by chance less than once in 10⁹ runs.
+Noise is fresh here. Tolerances are more than five standard errors (`coefficients.tsv` has them), so a
+test fails by chance less than once in a million runs.
 """
 
 import json
@@ -127,7 +127,7 @@ def test_categories_among_covariates_and_phenotypes(folder, primo):
         "fit --bfile cohort --covar sex.tsv --pheno ill.tsv --outcomes ill --bounds c.toml "
         "--epsilon 8 --delta 1e-8 --out r"
     )
-    assert slopes("r").loc["sex=M", "ill=2"] == pytest.approx(0.4, abs=0.12)
+    assert slopes("r").loc["sex=M", "ill=2"] == pytest.approx(0.4, abs=0.25)
     primo("predict r --bfile cohort --covar sex.tsv --bounds c.toml --out p.tsv")
     assert pd.read_csv("p.tsv", sep="\t").columns.tolist() == ["IID", "ill=2"]
 
@@ -233,9 +233,9 @@ def test_demo_and_completion_for_machines(tmp_path, monkeypatch, primo_json):
     assert all(line.startswith("primo ") for line in found["commands"])
     outcomes = pd.read_csv("d/release/outcomes.tsv", sep="\t")
     slopes = pd.read_csv("d/release/coefficients.tsv", sep="\t")
-    # By far most of the released numbers are trusted; the noise is fresh in every run.
-    assert outcomes["trusted"].mean() > 0.9
-    assert slopes["trusted"].mean() > 0.9
+    # All of them in every run that was looked at; without the panel and the norms that are found, none.
+    assert outcomes["trusted"].mean() > 0.5
+    assert slopes["trusted"].mean() > 0.5
 
 
 def test_an_extension_with_norms_found(survey, primo):
