@@ -23,7 +23,8 @@ def test_the_bounds_file_is_read(tmp_path):
     (text,) = re.findall(r"```toml\n(.*?)```", SECTION, re.S)
     (tmp_path / "b.toml").write_text(text)
     spec = read_bounds_file(tmp_path / "b.toml")
-    assert set(stated_levels(spec)) == {"sex", "region", "smokes"}
+    assert set(stated_levels(spec, "features")) == {"sex", "region"}
+    assert set(stated_levels(spec, "outcomes")) == {"smokes"}
     names = ("sex=M", "region=south", "region=west", "age")
     assert block_bounds(spec["features"], names, block="features").norm == pytest.approx(3**0.5)
 
