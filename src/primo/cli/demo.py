@@ -20,6 +20,9 @@ PEOPLE, VARIANTS, OUTCOMES = 5000, 30, 40
 
 _BOUNDS = """\
 # Public knowledge about the simulated people. Genotypes need no bounds here: they lie in 0 to 2.
+[features]
+norm = "auto"         # how long rows are is found privately; see docs/data.md, "Bounds in a file"
+
 [features.columns.age]
 lower = 18
 upper = 90
@@ -27,7 +30,7 @@ upper = 90
 [outcomes]            # standardised questionnaire scores
 lower = -5
 upper = 5
-norm = 2.2            # of a row of outcomes, in half-widths; see docs/data.md, "Bounds in a file"
+norm = "auto"
 """
 
 
