@@ -183,7 +183,7 @@ NORMS = (
                 "",
             ),
         ),
-        (f"{_AROUND}[both-centres, auto norms-full-intercept]",),
+        ("tests/workflow/test_found_norms.py::test_every_stage_has_noise_of_its_own[ranges]",),
     ),
     Mutant(
         "a range with a moved centre is cut elsewhere by the kernel",
