@@ -33,6 +33,7 @@ EXPLAINED = 0.5  # share of the outcomes' variance that the features are taken t
 NOISE = 12.0  # times the noise of even directions: slopes are loud where features vary little
 CANCELS = 0.5  # share of the factors of the two blocks that is taken to cancel
 BENT = 0.2  # what shortening costs beyond its factor, where rows have preferred directions
+OUTCOMES_BENT = 1.0  # the same for outcomes, whose long rows often tell most
 OFF_CENTRE = 0.1  # least share of a row's squared length that is taken to be its mean
 RADIAL = 0.2  # share of the signal that lies along the mean of rows far off their centre
 FAR_OFF = 0.9  # largest such share that is believed
@@ -287,6 +288,7 @@ def _predicted(
     bias = CANCELS * (1 - factor) ** 2 + (1 - CANCELS) * own
     lost = EXPLAINED * (noise / (noise + EXPLAINED) + bias)
     lost = lost + EXPLAINED * BENT * ((1 - x.mean_factor) ** 2)[:, None]
+    lost = lost + EXPLAINED * OUTCOMES_BENT * ((1 - y.mean_factor) ** 2)[None, :]
     lost = lost + EXPLAINED * _radial(d) * (x.off_centre**2 * x.flattened)[:, None]
     if intercept:
         offset = y.off_centre / (1 - min(y.off_centre, FAR_OFF))
