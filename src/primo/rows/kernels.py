@@ -175,7 +175,8 @@ def _range_row(
         value = np.trunc(value)
         length = _plus(length, value * value)
         out[j] = value
-    return length if sizes < reach else np.inf  # NaN is not below `reach` either
+    vouched = sizes < reach  # NaN is not
+    return length if vouched else np.inf
 
 
 @_compiled(inline="always")
