@@ -122,7 +122,8 @@ class Reduction:
         """Say what was simulated in place of the whole; empty if it was the whole."""
         if self.times == 1:
             return ""
-        words = f"{self.n:,} rows, {self.d:,} features and {self.l:,} outcomes are simulated and stand for all"
+        sizes = f"{self.n:,} rows, {self.d:,} features and {self.l:,} outcomes"
+        words = f"{sizes} are simulated and stand for all"
         if self.n < self.d:
             return f"{words}: a rough guide, with more features than rows"
         return f"{words}, which moves a forecast by up to {ACCURACY:g}"

@@ -13,9 +13,9 @@ from primo.released.estimate.closed_forms import (
     default_ridge_lambda,
     ridge_filter,
 )
+from primo.released.estimate.large import LargeReplicas
 from primo.released.estimate.outcomes import OutcomeGroups, alike, group_outcomes
 from primo.released.estimate.problem import Estimate, NoisyMoments
-from primo.released.estimate.large import LargeReplicas
 from primo.released.estimate.risk import FilterRisk, Replicas, simulate
 from primo.released.estimate.signal import Signal, SignalModel
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.released.estimate.outcomes import OutcomeGroups
 from primo.released.estimate.large import LargeReplicas
+from primo.released.estimate.outcomes import OutcomeGroups
 from primo.released.estimate.risk import Replicas
 
 __all__ = ["GAMMAS", "Signal", "SignalModel"]

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from primo.released.decomposed import centred_of, filter_of
 from primo.released.estimate.centring import Centred, reflect
+from primo.released.estimate.large import LargeReplicas
 from primo.released.estimate.outcomes import OutcomeGroups
 from primo.released.estimate.problem import NoisyMoments
-from primo.released.estimate.large import LargeReplicas
 from primo.released.estimate.risk import Replicas
 from primo.released.estimate.selection import FittedFilter
 from primo.released.moments import ReleasedMoments
@@ -135,9 +135,7 @@ def posterior_of(release: ReleasedMoments) -> Posterior:
     )
 
 
-def _errors(
-    fitted: FittedFilter, replicas: Replicas | LargeReplicas
-) -> tuple[Floats, Floats]:
+def _errors(fitted: FittedFilter, replicas: Replicas | LargeReplicas) -> tuple[Floats, Floats]:
     """Return error variances and prior variances along the noisy eigenvectors, (d, groups) each."""
     filters, truths = replicas.average(fitted.filters), replicas.truths[:, :, None]
     variances = judged_variances(fitted, replicas)

@@ -25,8 +25,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.released.estimate.outcomes import OutcomeGroups
 from primo.released.estimate.large import LargeReplicas
+from primo.released.estimate.outcomes import OutcomeGroups
 from primo.released.estimate.risk import Replicas, simulate
 from primo.released.estimate.selection import FittedFilter
 from primo.released.estimate.signal import GAMMAS, SignalModel
@@ -81,9 +81,7 @@ def judged_variances(fitted: FittedFilter, replicas: Replicas | LargeReplicas) -
     return np.asarray(own)
 
 
-def _mean_factors(
-    expected: Floats, groups: OutcomeGroups, energy: Floats, sizes: Floats
-) -> Floats:
+def _mean_factors(expected: Floats, groups: OutcomeGroups, energy: Floats, sizes: Floats) -> Floats:
     """Posterior mean of each tilt's factor, times the tilt's probability, (tilts, groups).
 
     `expected` holds the expected square of an entry of the association for each tilt, (d, tilts);

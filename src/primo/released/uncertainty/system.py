@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from primo.errors import Argument, InputError, Message
 from primo.planning.plan import CovarianceOrigin
+from primo.released.estimate.large import LARGE
 from primo.released.kept import kept
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.posterior import Posterior, posterior_of
@@ -138,6 +139,21 @@ class System:
         values, vectors = np.linalg.eigh(self.centred[0])
         return values, vectors
 
+    # With many features one decomposition serves: that of z, in whose coordinates the constant is eliminated
+    # with less noise (`estimate.centring`), in place of the covariance that is centred here.
+
+    @property
+    def _spectrum_of_features(self) -> tuple[Floats, Floats]:
+        """Eigenvalues and eigenvectors of the features about their means."""
+        return self.posterior.moments.spectrum if self.d > LARGE else self.centred_spectrum
+
+    @cached_property
+    def _along_features(self) -> tuple[Floats, Floats]:
+        """Eigenvalues of the covariance of z, and the association along its eigenvectors, (d, l)."""
+        moments = self.posterior.moments
+        values, vectors = moments.spectrum
+        return values, vectors.T @ moments.association[:, self.outcomes]
+
     @cached_property
     def null_spectrum(self) -> tuple[Floats, Floats]:
         """Basis that diagonalises the noise of the centred association of outcomes without slopes.
@@ -145,6 +161,8 @@ class System:
         With means m that noise has covariance v·(I + mmᵀ) + ς²A at most (`fit.joint_p_values`). Returned
         are the eigenvalues of A, and the association, in the metric of I + mmᵀ, along its eigenvectors.
         """
+        if self.d > LARGE:
+            return self._along_features
         covariance, association, means = self.centred
         metric = np.eye(self.d)
         if not self.sums_exact:
@@ -161,7 +179,7 @@ class System:
         variation. Where that is inaccurate the noise σ₂² dwarfs ς_j² in every formula that uses it.
         """
         _, association, means = self.centred
-        values, vectors = self.centred_spectrum
+        values, vectors = self._spectrum_of_features
         positive = np.maximum(values, 0.0)
         damping = 4 * self.d * self.off_variance
         keep = np.divide(
@@ -170,8 +188,13 @@ class System:
             out=np.zeros_like(values),
             where=positive > RANK * positive.max(initial=0.0),
         )
-        noise = self.association_variance * (1 + (vectors.T @ means) ** 2 * (not self.sums_exact))
-        explained = keep @ (vectors.T @ association) ** 2 - keep @ noise
+        if self.d > LARGE:
+            noise = self.posterior.moments.noise_variances[self.outcomes] * keep.sum()
+            explained = keep @ self._along_features[1] ** 2 - noise
+        else:
+            means_noise = (vectors.T @ means) ** 2 * (not self.sums_exact)
+            explained = keep @ (vectors.T @ association) ** 2
+            explained -= keep @ (self.association_variance * (1 + means_noise))
         left = self.variation - np.clip(explained, 0.0, MOST_EXPLAINED * self.variation)
         return np.asarray(left / max(self.n - self.width, 1))
 
