@@ -89,7 +89,7 @@ class Reduction:
     @property
     def unit(self) -> float:
         """Factor of features and outcomes, k^¼."""
-        return self.times**0.25
+        return math.sqrt(math.sqrt(self.times))
 
     def norm_factor(self, block: str) -> float:
         """Factor of a row norm: the new unit, of fewer columns."""

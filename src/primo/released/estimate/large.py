@@ -6,7 +6,7 @@ features the averages that `risk.Replicas` takes over simulated matrices are com
 put into some 200 bins, the largest one by one; the cost is that of matrices of this size.
 
 For true eigenvalues a_i (w_i of them) and noise of variance s² off the diagonal, write ζ = u + iv for
-the point at which the spectrum of the noisy matrix is seen: v(u) ≥ 0 solves s²Σ w_i/((a_i − u)² + v²) = 1,
+the point at which the spectrum is seen through the noise: v(u) ≥ 0 solves s²Σ w_i/((a_i − u)² + v²) = 1,
 the noisy eigenvalue is λ(u) = u + s²Σ w_i(u − a_i)/((a_i − u)² + v²), and v/(πs²) eigenvalues lie there
 per unit of λ (Biane 1997). A noisy eigenvector at ζ has the squared share s²w_i/|a_i − ζ|² in the true
 directions i (Bun, Allez, Bouchaud and Potters 2016). For two of them, and matrices A and B that are
@@ -194,7 +194,7 @@ def _noisy(a: Floats, sizes: Floats, s2: float) -> tuple[NDArray[np.complex128],
 def _followed(a: Floats, sizes: Floats, s: float) -> Floats:
     """Return the u at which the spectrum is followed, closely enough to add it up.
 
-    Noise widens an eigenvalue that stands alone by s·√w to either side, a whole spectrum by at most s·√d.
+    Noise widens an eigenvalue that stands alone by s·√w to either side, all of them by at most s·√d.
     """
     reach = s * np.sqrt(sizes.sum())
     own = s * np.sqrt(sizes)

@@ -1,4 +1,4 @@
-"""How the default coefficients respond to a small change of the release: a closed form for many features.
+"""How the default coefficients respond to a small change of the release: in closed form.
 
 `published` needs the response of an estimator to changes along fresh noise, on average. Running the
 estimator again on changed releases tells it for any estimator, and takes a decomposition for each run.

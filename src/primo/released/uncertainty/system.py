@@ -23,7 +23,7 @@ from primo.planning.plan import CovarianceOrigin
 from primo.released.estimate.large import LARGE
 from primo.released.kept import kept
 from primo.released.moments import ReleasedMoments
-from primo.released.uncertainty.posterior import Posterior, posterior_of
+from primo.released.uncertainty.posterior import Outcomes, Posterior, posterior_of
 
 __all__ = [
     "INTERCEPT",
@@ -67,7 +67,7 @@ class System:
     unit: Floats  # (l,) the outcome's unit
     centre: Floats  # (l,) added to the intercept
     posterior: Posterior  # of all outcomes
-    outcomes: slice  # which of them this system is about
+    outcomes: Outcomes  # which of them this system is about
     warnings: tuple[str, ...]  # why the noise law above is incomplete, if it is
 
     @property
@@ -139,8 +139,8 @@ class System:
         values, vectors = np.linalg.eigh(self.centred[0])
         return values, vectors
 
-    # With many features one decomposition serves: that of z, in whose coordinates the constant is eliminated
-    # with less noise (`estimate.centring`), in place of the covariance that is centred here.
+    # With many features one decomposition serves: that of z, in whose coordinates the constant is
+    # eliminated with less noise (`estimate.centring`), in place of the covariance that is centred here.
 
     @property
     def _spectrum_of_features(self) -> tuple[Floats, Floats]:
@@ -202,11 +202,11 @@ class System:
         """ς_j² if the target is the population, zeros for the rows themselves."""
         return self.residual_variance if target == "population" else np.zeros(self.l)
 
-    def select(self, outcomes: slice) -> System:
-        """Return the same system for some of the outcomes (of all), a view."""
+    def select(self, outcomes: Outcomes) -> System:
+        """Return the same system for some of the outcomes (of all): a slice, or their positions."""
         part = replace(
             self,
-            outcome_names=self.outcome_names[outcomes],
+            outcome_names=tuple(np.array(self.outcome_names, dtype=object)[outcomes]),
             association=self.association[:, outcomes],
             variation=self.variation[outcomes],
             variation_variance=self.variation_variance[outcomes],
