@@ -98,6 +98,18 @@ class System:
             values = np.where(np.abs(values) > RANK * np.abs(values).max(), values, 0.0)
         return values, vectors
 
+    def loadings(self, weights: Floats) -> Floats:
+        """Shares of combinations of θ (width, k) along the eigenvectors of Â; of `terms` only once."""
+        return self._term_loadings if weights is self.terms else self.spectrum[1].T @ weights
+
+    @cached_property
+    def _poor_directions(self) -> Floats:
+        return np.asarray(self.spectrum[1][:, ~self.well_determined])
+
+    @cached_property
+    def _term_loadings(self) -> Floats:
+        return np.asarray(self.spectrum[1].T @ self.terms)
+
     @cached_property
     def well_determined(self) -> NDArray[np.bool_]:
         """Which eigenvectors have eigenvalues well above the noise of the covariance, (width,)."""
@@ -107,7 +119,7 @@ class System:
     def poorly_determined(self, target: str) -> tuple[Floats, Floats]:
         """Posterior mean and variance of vᵀθ along the other eigenvectors, (others, l)."""
         return self.posterior.infer(
-            self.spectrum[1][:, ~self.well_determined],
+            self._poor_directions,
             sampling=self.sampling(target),
             outcomes=self.outcomes,
         )
@@ -216,6 +228,8 @@ class System:
         )
         part.__dict__.update(  # cached values that would be made again
             spectrum=self.spectrum,
+            _term_loadings=self._term_loadings,
+            _poor_directions=self._poor_directions,
             rotated=self.rotated[:, outcomes],
             residual_variance=self.residual_variance[outcomes],
         )
