@@ -98,7 +98,7 @@ format: install ## let ruff rewrite the code
 
 bench: install ## speed and memory, as ratios measured in one run (several minutes)
 	$(BIN)/python -m benchmarks.speed
-	$(BIN)/python -m benchmarks.bench_files
+	$(BIN)/python -m benchmarks.public_side
 	$(BIN)/python -m benchmarks.streaming
 
 streaming: install ## the same peak memory for 1, 4 and 16 GB, and a million rows (needs 20 GB of disk)

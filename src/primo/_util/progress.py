@@ -1,12 +1,15 @@
-"""Progress of long work: a bar on a terminal, nothing elsewhere."""
+"""Progress of long work: a bar or a line on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["row_progress"]
+__all__ = ["row_progress", "working"]
+
+_AFTER = 1.0  # seconds, before which there is nothing to wait for
 
 
 @contextmanager
@@ -33,3 +36,26 @@ def row_progress(
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description, total=total)
         yield lambda rows: bar.advance(task, rows)
+
+
+@contextmanager
+def working(words: str, *, show: bool = True) -> Iterator[None]:
+    """Show a line that says what is being done, if it takes longer than a second.
+
+    The line needs `show` and a terminal, and is erased at the end.
+    """
+    if not (show and sys.stderr.isatty()):
+        yield
+        return
+    from rich.console import Console
+
+    status = Console(stderr=True).status(f"{words} …")
+    timer = threading.Timer(_AFTER, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()

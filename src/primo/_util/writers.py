@@ -1,24 +1,23 @@
-"""Tables written a block of lines at a time; the size of a file does not depend on its numbers.
+"""Tables written a block of lines at a time, by Arrow.
 
-Text (names) and whole numbers (positions) are public, so their length may vary. Real numbers and flags
-come from a mechanism or from rows, so in TSV they have a fixed width (except infinities, `inf`) and in
-Parquet a fixed encoding: plain, uncompressed, without statistics. Only .tsv.gz is compressed, for
-tables that are not published.
+What is published is a function of released numbers, so the size of a text file may depend on them as the
+numbers do: that is post-processing. Numbers are written as short as they read back exactly. Parquet
+is plain, uncompressed and without statistics, so its size follows from the number of lines and names.
+
+A table of private numbers (predictions) must not show anything of them to those who see its size only:
+with `private`, numbers in text have a fixed width. Its names are taken to be known.
 """
 
 from __future__ import annotations
 
 import gzip
-import io
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from primo._util.atomic import as_text
 from primo.errors import InputError
 
 __all__ = ["ENDINGS", "Block", "Schema", "Write", "escaped", "open_table", "unescaped"]
@@ -28,6 +27,7 @@ Schema = Mapping[str, str]
 Block = Mapping[str, NDArray[Any]]
 Write = Callable[[Block], None]
 
+LARGEST_TEXT = 1 << 22  # cells that are made at a time
 ENDINGS = (".tsv", ".tsv.gz", ".parquet")
 
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
@@ -35,13 +35,18 @@ _TABLE = str.maketrans(_ESCAPES)
 
 
 @contextmanager
-def open_table(file: BinaryIO, name: str, schema: Schema) -> Iterator[Write]:
-    """Write blocks of lines to an open file as .tsv, .tsv.gz or .parquet, by the ending of its name."""
+def open_table(
+    file: BinaryIO, name: str, schema: Schema, *, private: bool = False
+) -> Iterator[Write]:
+    """Write blocks of lines to an open file as .tsv, .tsv.gz or .parquet, by the ending of its name.
+
+    With `private` the size of a .tsv does not depend on its numbers.
+    """
     writers = {".tsv": _tsv, ".tsv.gz": _gzipped_tsv, ".parquet": _parquet}
     ending = next((e for e in ENDINGS if name.endswith(e)), None)
     if ending is None:
         raise InputError(f"{name}: give a name that ends in {', '.join(ENDINGS)}")
-    with writers[ending](file, schema) as write:
+    with writers[ending](file, schema, private=private) as write:
         yield write
 
 
@@ -59,56 +64,71 @@ def unescaped(cell: str) -> str:
     return "".join(letters.get(next(parts, ""), "") if c == "\\" else c for c in parts)
 
 
-def _numbers(values: NDArray[np.float64]) -> list[str]:
-    """Seventeen characters each, the exponent with three digits; infinities and NaN have their names.
-
-    Which numbers are infinite follows from the release, so the size of a file tells nothing beyond it.
-    """
-    cells = [
-        cell if len(cell) == 17 else f"{cell[:-2]}0{cell[-2:]}"
-        for cell in map("%+.9e".__mod__, values.tolist())
-    ]
-    for i in np.flatnonzero(~np.isfinite(values)):
-        value = values[i]
-        cells[i] = "NaN" if math.isnan(value) else "-inf" if value < 0 else "inf"
-    return cells
+def _fixed(values: NDArray[np.float64]) -> list[str]:
+    """Write every number in sixteen characters; those nearer to 0 than 1e-99 as 0."""
+    values = np.where(np.abs(values) < 1e-99, 0.0, values)
+    return list(map("%+.9e".__mod__, values.tolist()))
 
 
-_CELLS: dict[str, Callable[[NDArray[Any]], Sequence[str]]] = {
-    "text": lambda values: [escaped(text) for text in values.tolist()],
-    "whole": lambda values: ["" if x is None else str(x) for x in values.tolist()],
-    "number": _numbers,
-    "flag": lambda values: ["1" if x else "0" for x in values.tolist()],
-}
+def _cells(values: NDArray[Any], kind: str, *, private: bool) -> Any:
+    """Return a column as Arrow strings; what is missing is empty."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-
-@contextmanager
-def _tsv(file: BinaryIO, schema: Schema) -> Iterator[Write]:
-    with as_text(file) as text:
-        yield _lines(text, schema)
+    if kind == "text":
+        text = pa.array(values, type=pa.string(), from_pandas=False)
+        for letter, code in _ESCAPES.items():  # the backslash first
+            text = pc.replace_substring(text, letter, code)
+        return pc.fill_null(text, "")
+    if kind == "number" and private:
+        return pa.array(_fixed(np.asarray(values, dtype=np.float64)))
+    if kind == "number":
+        numbers = pa.array(np.asarray(values, dtype=np.float64), from_pandas=False)
+        return pc.if_else(pc.is_nan(numbers), "NaN", pc.cast(numbers, pa.string()))
+    if kind == "whole":
+        whole = pa.array(values.tolist(), type=pa.int64())
+        return pc.fill_null(pc.cast(whole, pa.string()), "")
+    return pc.cast(pa.array(np.asarray(values, dtype=np.uint8)), pa.string())
 
 
 @contextmanager
-def _gzipped_tsv(file: BinaryIO, schema: Schema) -> Iterator[Write]:
-    with (
-        gzip.GzipFile(filename="", mode="wb", compresslevel=3, fileobj=file, mtime=0) as packed,
-        io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text,
-    ):
-        yield _lines(text, schema)
+def _tsv(file: BinaryIO, schema: Schema, *, private: bool) -> Iterator[Write]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-
-def _lines(file: Any, schema: Schema) -> Write:
-    file.write("\t".join(map(escaped, schema)) + "\n")
+    file.write(("\t".join(map(escaped, schema)) + "\n").encode())
+    size = max(1, LARGEST_TEXT // max(len(schema), 1))
 
     def write(block: Block) -> None:
-        cells = (_CELLS[kind](np.asarray(block[name])) for name, kind in schema.items())
-        file.writelines("\t".join(line) + "\n" for line in zip(*cells, strict=True))
+        lines = min(len(block[name]) for name in schema)
+        for start in range(0, lines, size):
+            cells = [
+                _cells(np.asarray(block[name])[start : start + size], kind, private=private)
+                for name, kind in schema.items()
+            ]
+            # pyarrow.csv would refuse a name with a quotation mark in it, or quote all names.
+            joined = pc.binary_join_element_wise(*cells, "\t")
+            ended = pc.binary_join_element_wise(joined, pa.scalar("\n"), "")
+            _, offsets, text = ended.buffers()
+            if text is not None:
+                stop = int(np.frombuffer(offsets, dtype=np.int32)[len(ended)])
+                file.write(memoryview(text)[:stop])
 
-    return write
+    yield write
 
 
 @contextmanager
-def _parquet(file: BinaryIO, schema: Schema) -> Iterator[Write]:
+def _gzipped_tsv(file: BinaryIO, schema: Schema, *, private: bool) -> Iterator[Write]:
+    with (
+        gzip.GzipFile(filename="", mode="wb", compresslevel=3, fileobj=file, mtime=0) as packed,
+        _tsv(packed, schema, private=private) as write,  # type: ignore[arg-type]
+    ):
+        yield write
+
+
+@contextmanager
+def _parquet(file: BinaryIO, schema: Schema, *, private: bool) -> Iterator[Write]:
+    del private  # every number takes eight bytes
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -66,11 +66,13 @@ def show_accuracy(bundle: Bundle) -> None:
 
 
 def _together(bundle: Bundle) -> PublishedRSquared | None:
+    from primo._util.progress import working
     from primo.released.uncertainty import published_r_squared
 
     if not bundle.manifest["intervals"]:
         return None
-    return published_r_squared(bundle.release, **asdict(bundle.estimation))
+    with working("estimating R² on new rows"):
+        return published_r_squared(bundle.release, **asdict(bundle.estimation))
 
 
 def _known(table: Mapping[str, Any], values: str, trusted: str) -> Floats:

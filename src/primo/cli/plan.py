@@ -73,6 +73,7 @@ def plan(
     json_: bool,
 ) -> None:
     """Predict the accuracy of every way to protect and fit; reads no data, costs nothing."""
+    from primo._util.progress import working
     from primo.forecast import Signal, compare_plans, epsilon_for
     from primo.forecast.compare import with_deviations
 
@@ -90,11 +91,13 @@ def plan(
     signal = with_deviations(Signal(r2=signal_r2), outcome_sd=outcome_sd, feature_sd=feature_sd)
     if target_r2 is not None:
         protection = protect or "both"
-        epsilon = epsilon_for(target_r2, protection=protection, signal=signal, **shape)
+        with working("simulating releases"):
+            epsilon = epsilon_for(target_r2, protection=protection, signal=signal, **shape)
         if not json_:
             say(f"R² = {target_r2:g} is predicted to need epsilon = {epsilon:.3g} ({protection}).")
     assert epsilon is not None
-    found = compare_plans(epsilon=epsilon, protection=protect, signal=signal, **shape)
+    with working("simulating releases"):
+        found = compare_plans(epsilon=epsilon, protection=protect, signal=signal, **shape)
     if json_:
         show_json(found.to_dict())
     else:

@@ -17,6 +17,7 @@ import click
 import tomli_w
 from click.core import ParameterSource
 
+from primo._util.progress import working
 from primo.cli.accuracy import accuracy_numbers, show_accuracy
 from primo.cli.data import Opened, has_levels, named_by
 from primo.cli.options import checked
@@ -151,7 +152,8 @@ def preview(request: Request) -> None:
     """
     exact = not isinstance(request.opened.source, Unmatched)
     plan = request.prepared.plan
-    expected = _forecast(request)
+    with working("simulating releases"):
+        expected = _forecast(request)
     account = request.account()
     alone, outlook = (None, None) if account is None else _ledger_outlook(account, plan)
     if request.options["json_"]:

@@ -27,20 +27,22 @@ __all__ = ["report"]
 @json_option
 def report(release: Path, out: Path, title: str | None, force: bool, json_: bool) -> None:
     """Write one self-contained HTML page about a release, from released numbers alone."""
+    from primo._util.progress import working
     from primo.released.bundle import read_bundle
     from primo.report import write_report
 
     check_output(out, force=force)
     bundle = read_bundle(release)
-    path = write_report(
-        bundle.release,
-        out,
-        variants=bundle.variants,
-        title=title,
-        release_id=bundle.manifest["release_id"],
-        estimation=bundle.estimation,
-        replace=force,
-    )
+    with working("computing intervals, R² and the forecast"):
+        path = write_report(
+            bundle.release,
+            out,
+            variants=bundle.variants,
+            title=title,
+            release_id=bundle.manifest["release_id"],
+            estimation=bundle.estimation,
+            replace=force,
+        )
     if json_:
         show_json({"report": str(path)})
     else:

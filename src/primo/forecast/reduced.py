@@ -89,7 +89,7 @@ class Reduction:
     @property
     def unit(self) -> float:
         """Factor of features and outcomes, k^¼."""
-        return self.times**0.25
+        return math.sqrt(math.sqrt(self.times))
 
     def norm_factor(self, block: str) -> float:
         """Factor of a row norm: the new unit, of fewer columns."""
@@ -122,7 +122,8 @@ class Reduction:
         """Say what was simulated in place of the whole; empty if it was the whole."""
         if self.times == 1:
             return ""
-        words = f"{self.n:,} rows, {self.d:,} features and {self.l:,} outcomes are simulated and stand for all"
+        sizes = f"{self.n:,} rows, {self.d:,} features and {self.l:,} outcomes"
+        words = f"{sizes} are simulated and stand for all"
         if self.n < self.d:
             return f"{words}: a rough guide, with more features than rows"
         return f"{words}, which moves a forecast by up to {ACCURACY:g}"

@@ -172,27 +172,27 @@ def coefficient_numbers(
     an interval that is not trusted, 2 for a shrunk one.
     """
     plan, features = release.plan, chosen.features
-    columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
-    for j in chosen.detailed.tolist():
-        part = slice(j, j + 1)
-        plain, shrunk = (
-            coefficient_block(found.system, part, kind=kind, level=level, target="population")
-            for kind in ("confidence", "posterior")
-        )
-        cells = {
-            "estimate": plain.estimate,
-            "error": plain.standard_error,
-            "lower": plain.lower,
-            "upper": plain.upper,
-            "z": found.tests.z[:, part],
-            "q": found.tests.q[:, part],
-            "shrunk": shrunk.estimate,
-            "half": (shrunk.upper - shrunk.lower) / 2,
-        }
-        for name, values in cells.items():
-            columns[name] += _numbers(values[features, 0], 3 if name in ("q", "half") else 5)
-        flags = 1 * ~plain.trusted[features, 0] + 2 * ~shrunk.trusted[features, 0]
-        columns["flags"] += flags.tolist()
+    part = chosen.detailed
+    plain, shrunk = (
+        coefficient_block(found.system, part, kind=kind, level=level, target="population")
+        for kind in ("confidence", "posterior")
+    )
+    cells = {
+        "estimate": plain.estimate,
+        "error": plain.standard_error,
+        "lower": plain.lower,
+        "upper": plain.upper,
+        "z": found.tests.z[:, part],
+        "q": found.tests.q[:, part],
+        "shrunk": shrunk.estimate,
+        "half": (shrunk.upper - shrunk.lower) / 2,
+    }
+    columns: dict[str, list[Any]] = {
+        name: _numbers(values[features].T.ravel(), 3 if name in ("q", "half") else 5)
+        for name, values in cells.items()
+    }
+    flags = 1 * ~plain.trusted[features] + 2 * ~shrunk.trusted[features]
+    columns["flags"] = flags.T.ravel().tolist()
     return {
         **columns,
         "effect": {
@@ -200,9 +200,6 @@ def coefficient_numbers(
             "outcomes": _numbers(1 / plan.outcomes.scale[chosen.detailed]),
         },
     }
-
-
-_COLUMNS = ("estimate", "error", "lower", "upper", "z", "q", "shrunk", "half", "flags")
 
 
 def _numbers(values: Iterable[float], digits: int = 5) -> list[float | None]:

@@ -74,7 +74,7 @@ def predict_to_file(
     with (
         row_progress(len(order), show=show_progress) as progress,
         whole_file(target, private=True, replace=replace) as file,
-        open_table(file, target.name, schema) as write,
+        open_table(file, target.name, schema, private=True) as write,
     ):
         start = 0
         for block in columns.blocks(order, block_rows):

@@ -12,6 +12,7 @@ import os
 from functools import partial
 from pathlib import Path
 
+from primo._util.progress import working
 from primo.errors import Advice, Argument, InputError, Message, PrimoError
 from primo.planning.plan import Plan
 from primo.released.bundle import Bundle, read_bundle
@@ -90,15 +91,17 @@ def publish(
                 if not staging.drawn and not _charged(account, staging.release_id):
                     staging.discard()  # there is nothing to resume
                 raise
-            staging.write(
-                release,
-                variants=variants,
-                estimation=estimation,
-                config=config,
-                approve=None
-                if account is None
-                else partial(account.ledger.finish, staging.release_id),
-            )
+            show = engine is not None and engine.show_progress
+            with working("estimating, computing intervals and R², writing the release", show=show):
+                staging.write(
+                    release,
+                    variants=variants,
+                    estimation=estimation,
+                    config=config,
+                    approve=None
+                    if account is None
+                    else partial(account.ledger.finish, staging.release_id),
+                )
         bundle = read_bundle(Path(staging.out))
         if release is not None:
             hand_over(release, bundle.release)

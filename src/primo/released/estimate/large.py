@@ -5,8 +5,8 @@ and what products of them add up to, is known from the eigenvalues (free probabi
 features the averages that `risk.Replicas` takes over simulated matrices are computed instead. Ranks are
 put into some 200 bins, the largest one by one; the cost is that of matrices of this size.
 
-For true eigenvalues a_i (w_i of them) and noise of variance s² off the diagonal, write ζ = u + iv for the
-point at which the spectrum of the noisy matrix is seen: v(u) ≥ 0 solves s²Σ w_i/((a_i − u)² + v²) = 1,
+For true eigenvalues a_i (w_i of them) and noise of variance s² off the diagonal, write ζ = u + iv for
+the point at which the spectrum is seen through the noise: v(u) ≥ 0 solves s²Σ w_i/((a_i − u)² + v²) = 1,
 the noisy eigenvalue is λ(u) = u + s²Σ w_i(u − a_i)/((a_i − u)² + v²), and v/(πs²) eigenvalues lie there
 per unit of λ (Biane 1997). A noisy eigenvector at ζ has the squared share s²w_i/|a_i − ζ|² in the true
 directions i (Bun, Allez, Bouchaud and Potters 2016). For two of them, and matrices A and B that are
@@ -14,8 +14,8 @@ diagonal in the true basis, E[(vᵀAv')(v'ᵀBv)] follows from the products of t
 
     tr[G A G' B] = tr[MAM'B] + s²·tr[MAM']·tr[MM'B]/(1 − s²tr[MM']),      M = diag 1/(a_i − ζ).
 
-Errors are of order 1/d: at d = 800 and above, below those of the single simulated matrix that was used
-before (tests/released/estimate/test_large.py).
+Errors are of order 1/d: with more than 400 features, below those of one or two simulated matrices
+(tests/released/estimate/test_large.py).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ __all__ = ["LARGE", "Bins", "LargeReplicas", "simulate_large"]
 
 Floats = NDArray[np.float64]
 
-LARGE = 800  # features, beyond which nothing is simulated
+LARGE = 400  # features, beyond which nothing is simulated
 BINS = 200
 ROUNDS = 3  # corrections of the true eigenvalues
 STEPS = 14  # of Newton's method; each starts below the root and goes up to it
 STEPS_AWAY = np.geomspace(0.01, 1.0, 9)  # from an eigenvalue next to a gap, of the gap or the noise
-AROUND = np.array([-1.0, -0.9, -0.5, 0.0, 0.5, 0.9, 1.0])  # where an eigenvalue alone is followed
+AROUND = np.cos(np.linspace(0, np.pi, 21))  # where an eigenvalue that stands alone is followed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -181,6 +181,7 @@ def _noisy(a: Floats, sizes: Floats, s2: float) -> tuple[NDArray[np.complex128],
     u = _followed(a, sizes, np.sqrt(s2))
     v, at = _point(u, a, sizes, s2)
     at = np.maximum.accumulate(at)
+    v = np.where(v > 1e-5 * np.sqrt(s2), v, 0.0)  # gaps, which may be wide, hold nothing
     counted = np.append(0.0, np.cumsum(np.diff(at) * (v[1:] + v[:-1]) / 2))
     counted *= total / counted[-1]
     middle = np.cumsum(sizes) - sizes / 2
@@ -193,10 +194,13 @@ def _noisy(a: Floats, sizes: Floats, s2: float) -> tuple[NDArray[np.complex128],
 def _followed(a: Floats, sizes: Floats, s: float) -> Floats:
     """Return the u at which the spectrum is followed, closely enough to add it up.
 
-    Noise widens eigenvalues that stand alone by s·√w to either side, and a whole spectrum by at most s·√d.
+    Noise widens an eigenvalue that stands alone by s·√w to either side, all of them by at most s·√d.
     """
     reach = s * np.sqrt(sizes.sum())
-    alone = a[:, None] + s * np.sqrt(sizes)[:, None] * AROUND
+    own = s * np.sqrt(sizes)
+    beside = np.append(np.diff(a), np.inf)
+    apart = np.minimum(beside, np.append(np.inf, beside[:-1])) > own / 2
+    alone = a[apart, None] + own[apart, None] * AROUND
     between = np.interp(np.linspace(0, len(a) - 1, 3 * len(a)), np.arange(len(a)), a)
     wide = np.flatnonzero(np.diff(a) > reach / 20)
     steps = np.minimum(np.diff(a)[wide], reach)[:, None] * STEPS_AWAY

@@ -21,6 +21,7 @@ all noise: the interval is the whole line. Such cells are not `trusted`: wide, n
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,7 @@ def infer(system: System, weights: Floats, *, level: float, target: str) -> Infe
     benchmarks/coverage.py); unbounded where the released covariance cannot tell.
     Cost: O(width²·l), nothing of size width² per outcome.
     """
-    loadings = system.spectrum[1].T @ weights
+    loadings = system.loadings(weights)
     sampling = system.sampling(target)
     quantile = float(ndtri((1 + level) / 2))
     known = _Equations.of(system, loadings, sampling, directions=system.well_determined)
@@ -127,26 +128,32 @@ class _Equations:
             loads_elsewhere=outside,
         )
 
+    @cached_property
+    def squares(self) -> Floats:
+        return np.asarray(self.p**2)
+
+    # Products are taken as pᵀ(weights·h): h is narrow where p is as wide as the features.
+
     @property
     def shape(self) -> tuple[int, int]:
         return self.p.shape[1], self.h.shape[1]
 
     def estimate(self) -> Floats:
-        return np.asarray((self.p / self.values[:, None]).T @ self.h + self.shift)
+        return np.asarray(self.p.T @ (self.h / self.values[:, None]) + self.shift)
 
     def interval(self, kappa: float) -> tuple[Floats, Floats]:
         """Return centre and half-width per quantile; at κ = 0 estimate and standard error."""
         s2, p, h = self.system.off_variance, self.p, self.h
         m = self.values**2 - 2 * kappa * s2
         inverse = np.divide(1.0, m, out=np.zeros_like(m), where=m > 0)
-        length = inverse @ p**2
-        centre = (p * (self.values * inverse)[:, None]).T @ h + self.shift
+        length = inverse @ self.squares
+        centre = p.T @ ((self.values * inverse)[:, None] * h) + self.shift
         noise = np.outer(length, self.system.association_variance + s2 * self.norm(inverse))
         floor = 1e-6 * noise
-        noise += s2 * ((p * inverse[:, None]).T @ h) ** 2
-        noise += np.outer((np.maximum(self.values, 0.0) * inverse) @ p**2, self.sampling)
+        noise += s2 * (p.T @ (inverse[:, None] * h)) ** 2
+        noise += np.outer((np.maximum(self.values, 0.0) * inverse) @ self.squares, self.sampling)
         half = np.sqrt(np.maximum(noise - self.exact(), floor) + self.extra)
-        squares = p**2
+        squares = self.squares
         half[squares[m <= 0].sum(axis=0) > LOADING * squares.sum(axis=0)] = np.inf
         return centre, half
 
@@ -158,14 +165,15 @@ class _Equations:
         """
         s2, p, h = self.system.off_variance, self.p, self.h
         inverse = 1 / self.values
-        one, two, three = ((p * (inverse**k)[:, None]).T @ h for k in (1, 2, 3))
-        moments = {k: ((inverse**k) @ p**2)[:, None] for k in (2, 3, 4)}
+        one, two, three = (p.T @ ((inverse**k)[:, None] * h) for k in (1, 2, 3))
+        moments = {k: ((inverse**k) @ self.squares)[:, None] for k in (2, 3, 4)}
         q = np.maximum(moments[2], 1e-300)
         size = self.norm(inverse**2) - 2 * one * three / q + (one / q) ** 2 * moments[4]
         own = two - one * moments[3] / q
         sigma2 = self.system.association_variance
         variance = sigma2 * q + s2 * (np.maximum(size, 0.0) * q + own**2)
-        variance += np.outer((np.maximum(self.values, 0.0) * inverse**2) @ p**2, self.sampling)
+        along = (np.maximum(self.values, 0.0) * inverse**2) @ self.squares
+        variance += np.outer(along, self.sampling)
         variance = np.maximum(variance - self.exact(), 1e-6 * sigma2 * q) + self.extra
         z = (one + self.shift) / np.sqrt(np.maximum(variance, 1e-300))
         return np.asarray(z)

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from primo.errors import Argument, InputError
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.confidence import infer
+from primo.released.uncertainty.posterior import Outcomes
 from primo.released.uncertainty.system import System, check_level, check_target, system_of
 from primo.released.uncertainty.trust import trusted_posterior
 
@@ -180,7 +181,7 @@ def outcome_blocks(l: int, terms: int) -> Iterator[slice]:
 
 
 def coefficient_block(
-    system: System, outcomes: slice, *, kind: str, level: float, target: str
+    system: System, outcomes: Outcomes, *, kind: str, level: float, target: str
 ) -> Intervals:
     """Return the intervals of all terms for some outcomes: what a streaming writer asks for."""
     part = system.select(outcomes)

@@ -33,9 +33,10 @@ from primo.released.estimate.selection import FittedFilter
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.prior import judged_variances, more_replicas
 
-__all__ = ["Posterior", "posterior_of"]
+__all__ = ["Outcomes", "Posterior", "posterior_of"]
 
 Floats = NDArray[np.float64]
+Outcomes = slice | NDArray[np.intp]  # a part of all, or their positions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,11 +66,16 @@ class Posterior:
 
     def loadings(self, points: Floats) -> Floats:
         """Squared shares of `points` (width, k), combinations of θ, in the directions, (d, k)."""
-        if len(self.centred.axis):
-            points = reflect(self.centred.axis, points)[:-1]
-        return np.asarray((self.vectors.T @ points) ** 2)
+        latest: list[tuple[Floats, Floats]] = self.__dict__.setdefault("_latest", [])
+        for given, known in latest:  # blocks of outcomes ask for the same ones
+            if given is points:
+                return known
+        inner = reflect(self.centred.axis, points)[:-1] if len(self.centred.axis) else points
+        found = np.asarray((self.vectors.T @ inner) ** 2)
+        latest[:] = [*latest[-1:], (points, found)]
+        return found
 
-    def shrinkage_share(self, points: Floats, outcomes: slice) -> Floats:
+    def shrinkage_share(self, points: Floats, outcomes: Outcomes) -> Floats:
         """Share of the error variance that comes from the prior (shrinkage), not from the release."""
         loadings = self.loadings(points)
         kept = np.clip(self.filters * self.values[:, None], 0.0, 1.0)
@@ -79,7 +85,9 @@ class Posterior:
         part = (loadings.T @ prior) @ shares
         return np.divide(part, whole, out=np.ones_like(part), where=whole > 0)
 
-    def infer(self, points: Floats, *, sampling: Floats, outcomes: slice) -> tuple[Floats, Floats]:
+    def infer(
+        self, points: Floats, *, sampling: Floats, outcomes: Outcomes
+    ) -> tuple[Floats, Floats]:
         """Means and error variances of pointsᵀθ, (points, outcomes) each.
 
         `points` (width, points) are combinations of θ: a slope, or features with the constant at

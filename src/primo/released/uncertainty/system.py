@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from primo.errors import Argument, InputError, Message
 from primo.planning.plan import CovarianceOrigin
+from primo.released.estimate.large import LARGE
 from primo.released.kept import kept
 from primo.released.moments import ReleasedMoments
-from primo.released.uncertainty.posterior import Posterior, posterior_of
+from primo.released.uncertainty.posterior import Outcomes, Posterior, posterior_of
 
 __all__ = [
     "INTERCEPT",
@@ -67,7 +68,7 @@ class System:
     unit: Floats  # (l,) the outcome's unit
     centre: Floats  # (l,) added to the intercept
     posterior: Posterior  # of all outcomes
-    outcomes: slice  # which of them this system is about
+    outcomes: Outcomes  # which of them this system is about
     warnings: tuple[str, ...]  # why the noise law above is incomplete, if it is
 
     @property
@@ -98,6 +99,18 @@ class System:
             values = np.where(np.abs(values) > RANK * np.abs(values).max(), values, 0.0)
         return values, vectors
 
+    def loadings(self, weights: Floats) -> Floats:
+        """Shares of combinations of θ (width, k) along the eigenvectors of Â; of `terms` only once."""
+        return self._term_loadings if weights is self.terms else self.spectrum[1].T @ weights
+
+    @cached_property
+    def _poor_directions(self) -> Floats:
+        return np.asarray(self.spectrum[1][:, ~self.well_determined])
+
+    @cached_property
+    def _term_loadings(self) -> Floats:
+        return np.asarray(self.spectrum[1].T @ self.terms)
+
     @cached_property
     def well_determined(self) -> NDArray[np.bool_]:
         """Which eigenvectors have eigenvalues well above the noise of the covariance, (width,)."""
@@ -107,7 +120,7 @@ class System:
     def poorly_determined(self, target: str) -> tuple[Floats, Floats]:
         """Posterior mean and variance of vᵀθ along the other eigenvectors, (others, l)."""
         return self.posterior.infer(
-            self.spectrum[1][:, ~self.well_determined],
+            self._poor_directions,
             sampling=self.sampling(target),
             outcomes=self.outcomes,
         )
@@ -139,6 +152,21 @@ class System:
         values, vectors = np.linalg.eigh(self.centred[0])
         return values, vectors
 
+    # With many features one decomposition serves: that of z, in whose coordinates the constant is
+    # eliminated with less noise (`estimate.centring`), in place of the covariance that is centred here.
+
+    @property
+    def _spectrum_of_features(self) -> tuple[Floats, Floats]:
+        """Eigenvalues and eigenvectors of the features about their means."""
+        return self.posterior.moments.spectrum if self.d > LARGE else self.centred_spectrum
+
+    @cached_property
+    def _along_features(self) -> tuple[Floats, Floats]:
+        """Eigenvalues of the covariance of z, and the association along its eigenvectors, (d, l)."""
+        moments = self.posterior.moments
+        values, vectors = moments.spectrum
+        return values, vectors.T @ moments.association[:, self.outcomes]
+
     @cached_property
     def null_spectrum(self) -> tuple[Floats, Floats]:
         """Basis that diagonalises the noise of the centred association of outcomes without slopes.
@@ -146,6 +174,8 @@ class System:
         With means m that noise has covariance v·(I + mmᵀ) + ς²A at most (`fit.joint_p_values`). Returned
         are the eigenvalues of A, and the association, in the metric of I + mmᵀ, along its eigenvectors.
         """
+        if self.d > LARGE:
+            return self._along_features
         covariance, association, means = self.centred
         metric = np.eye(self.d)
         if not self.sums_exact:
@@ -162,7 +192,7 @@ class System:
         variation. Where that is inaccurate the noise σ₂² dwarfs ς_j² in every formula that uses it.
         """
         _, association, means = self.centred
-        values, vectors = self.centred_spectrum
+        values, vectors = self._spectrum_of_features
         positive = np.maximum(values, 0.0)
         damping = 4 * self.d * self.off_variance
         keep = np.divide(
@@ -171,8 +201,13 @@ class System:
             out=np.zeros_like(values),
             where=positive > RANK * positive.max(initial=0.0),
         )
-        noise = self.association_variance * (1 + (vectors.T @ means) ** 2 * (not self.sums_exact))
-        explained = keep @ (vectors.T @ association) ** 2 - keep @ noise
+        if self.d > LARGE:
+            noise = self.posterior.moments.noise_variances[self.outcomes] * keep.sum()
+            explained = keep @ self._along_features[1] ** 2 - noise
+        else:
+            means_noise = (vectors.T @ means) ** 2 * (not self.sums_exact)
+            explained = keep @ (vectors.T @ association) ** 2
+            explained -= keep @ (self.association_variance * (1 + means_noise))
         left = self.variation - np.clip(explained, 0.0, MOST_EXPLAINED * self.variation)
         return np.asarray(left / max(self.n - self.width, 1))
 
@@ -180,11 +215,11 @@ class System:
         """ς_j² if the target is the population, zeros for the rows themselves."""
         return self.residual_variance if target == "population" else np.zeros(self.l)
 
-    def select(self, outcomes: slice) -> System:
-        """Return the same system for some of the outcomes (of all), a view."""
+    def select(self, outcomes: Outcomes) -> System:
+        """Return the same system for some of the outcomes (of all): a slice, or their positions."""
         part = replace(
             self,
-            outcome_names=self.outcome_names[outcomes],
+            outcome_names=tuple(np.array(self.outcome_names, dtype=object)[outcomes]),
             association=self.association[:, outcomes],
             variation=self.variation[outcomes],
             variation_variance=self.variation_variance[outcomes],
@@ -194,6 +229,8 @@ class System:
         )
         part.__dict__.update(  # cached values that would be made again
             spectrum=self.spectrum,
+            _term_loadings=self._term_loadings,
+            _poor_directions=self._poor_directions,
             rotated=self.rotated[:, outcomes],
             residual_variance=self.residual_variance[outcomes],
         )

@@ -13,7 +13,12 @@ from primo._util.atomic import whole_file
 from primo._util.optional import optional
 from primo._util.writers import open_table
 from primo.released.moments import ReleasedMoments
-from primo.released.uncertainty.intervals import check, coefficient_block, outcome_blocks
+from primo.released.uncertainty.intervals import (
+    Intervals,
+    check,
+    coefficient_block,
+    outcome_blocks,
+)
 from primo.released.uncertainty.multiple import benjamini_hochberg
 from primo.released.uncertainty.system import system_of
 from primo.released.uncertainty.testing import p_values, z_scores
@@ -41,6 +46,7 @@ SCHEMA = {
     "shrunk_trusted": "flag",
 }
 COLUMNS = tuple(SCHEMA)
+MOST_KEPT = 1 << 21  # slopes whose intervals are held in memory at once
 
 
 def tidy(release: ReleasedMoments, *, level: float = 0.95, target: str = "population") -> Any:
@@ -78,10 +84,23 @@ def table_blocks(release: ReleasedMoments, *, level: float, target: str) -> Iter
     check(level=level, kind="confidence", target=target)
     system = system_of(release)
     d = system.d
-    q = benjamini_hochberg(p_values(z_scores(system, target=target)[0]))
     features = np.array(system.feature_names, dtype=object)
-    for part in outcome_blocks(system.l, d):
-        plain = coefficient_block(system, part, kind="confidence", level=level, target=target)
+    kept: list[Intervals] = []  # every block is needed twice: for q of all, and to be written
+    if d * system.l <= MOST_KEPT:
+        kept = [
+            coefficient_block(system, part, kind="confidence", level=level, target=target)
+            for part in outcome_blocks(system.l, d)
+        ]
+        z = np.concatenate([np.asarray(block.z)[:d] for block in kept], axis=1)
+    else:
+        z = z_scores(system, target=target)[0]
+    q = benjamini_hochberg(p_values(z))
+    for i, part in enumerate(outcome_blocks(system.l, d)):
+        plain = (
+            kept[i]
+            if kept
+            else coefficient_block(system, part, kind="confidence", level=level, target=target)
+        )
         shrunk = coefficient_block(system, part, kind="posterior", level=level, target=target)
         z = np.asarray(plain.z)[:d]
         wide = {

@@ -79,12 +79,11 @@ def tests(release: ReleasedMoments, *, target: str = "population") -> SlopeTests
 
 def z_scores(system: System, *, target: str) -> tuple[Floats, NDArray[np.bool_]]:
     """Return z of every slope and whether to trust it, (d, l) each, in blocks of outcomes."""
-    slopes = system.terms[:, : system.d]
     z = np.empty((system.d, system.l))
     trusted = np.empty(z.shape, dtype=bool)
     for part in outcome_blocks(system.l, system.d):
-        found = infer(system.select(part), slopes, level=0.95, target=target)
-        z[:, part], trusted[:, part] = found.z, found.trusted
+        found = infer(system.select(part), system.terms, level=0.95, target=target)
+        z[:, part], trusted[:, part] = found.z[: system.d], found.trusted[: system.d]
     return z, trusted & (not system.warnings)
 
 

@@ -1,6 +1,6 @@
 // Features in rows, outcomes in columns, the most significant outcome first.
 const MOST_COLUMNS = 60;
-const MOST_ROWS = 300;
+const MOST_ROWS = 60;
 
 // Blue for negative, orange for positive: distinguishable with any colour vision, on either paper.
 function diverging(share, dark) {
