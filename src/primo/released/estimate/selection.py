@@ -149,7 +149,8 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
     replicas = simulate(values, moments.covariance_sigma)
     groups, name = alike(moments), "one-sided"
     energy = groups.energy(association)
-    common = signal = Signal(strength=np.zeros((1, len(groups.counts))), score=0.0)
+    nothing = np.zeros((1, len(groups.counts)))
+    common = signal = Signal(strength=nothing, mean=nothing, score=0.0)
     filters, excess = np.zeros((len(values), len(groups.counts))), np.zeros(len(groups.counts))
     if replicas.top > 0 and energy.any():  # a trace of variation, and of association
         variation = moments.total_variation / moments.shape[1]
@@ -169,7 +170,7 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
                 name, groups, association = "two-sided", finer, rotated
                 signal = model.refine(energy, finer, weighted)
         risk = FilterRisk.build(replicas, model.shapes)
-        residual = model.residual(signal.strength, groups)
+        residual = model.residual(signal, groups)
         filters = risk.best_filter(signal.strength, groups.noise_variance, residual)
         if moments.covariance_sigma > 0:
             divisor = SMALLEST_DIVISOR if len(values) > 1 else SMALLEST_ALONE
