@@ -29,8 +29,8 @@ SMALLEST_DIVISOR, SMALLEST_ALONE = 1.0, 0.5
 MOST_CHANCE = (
     10.0  # times σ₂²: sampling error beyond is not shrunk, so that no noise is least squares
 )
+LEAST_KNOWN = 0.25  # share of the covariance that counts as other than noise
 HALF_WAY = 0.5  # how far the filter goes toward ridge where both have the same simulated error
-MOST_DOUBT = 0.4  # largest relative uncertainty of a simulated error
 DOUBT = 2.0  # nats of evidence against it at which auto gives up the two-sided filter
 
 
@@ -197,14 +197,13 @@ def _rows_for_chance(moments: NoisyMoments, values: Floats, variation: float) ->
 
     More than n where sampling error would be more than `MOST_CHANCE` times the noise. More, too, where
     little of the released covariance is other than noise: simulated eigenvalues then scatter too much,
-    and signal seems fainter than it is already.
+    and signal seems fainter than it is already. But sampling error is never left out altogether.
     """
     d, size = len(values), float(values @ values)
     chance = variation * max(float(values.mean()), 0.0) / float(moments.noise_variances.min())
     noise = moments.covariance_sigma**2 * d * (d + 1) / 2
-    if size <= noise:
-        return np.inf
-    return max(float(moments.n), chance / MOST_CHANCE) / (1 - noise / size)
+    known = max(1 - noise / size, LEAST_KNOWN) if size > 0 else LEAST_KNOWN
+    return max(float(moments.n), chance / MOST_CHANCE) / known
 
 
 def _toward_ridge(
@@ -219,16 +218,18 @@ def _toward_ridge(
 
     A simulated error is no better known than the prior variance behind it, which d·l squares tell with
     a relative error of √(2/(d·l)). Error is convex, so half-way between two filters is never
-    worse than the mean of both, whatever the truth is.
+    worse than the mean of both, whatever the truth is. A single feature has no shape of the prior to
+    be in doubt of.
     """
     other = np.repeat(ridge[:, None], filters.shape[1], axis=1)
     own_excess, ridge_excess = (
         risk.excess(g, signal.strength, groups.noise_variance, residual) for g in (filters, other)
     )
-    doubt = min(float(np.sqrt(2 / (len(ridge) * groups.counts.sum()))), MOST_DOUBT)
+    d = len(ridge)
+    doubt = float(np.sqrt(2 / (d * groups.counts.sum())))
     ratio = np.full_like(own_excess, np.inf)
     np.divide(ridge_excess, own_excess, out=ratio, where=own_excess > 0)
-    share = HALF_WAY * np.clip(1 - (ratio - 1) / doubt, 0.0, 1.0)
+    share = (1 - 1 / d) * HALF_WAY * np.clip(1 - (ratio - 1) / doubt, 0.0, 1.0)
     return np.asarray(filters + share * (other - filters))
 
 

@@ -36,8 +36,10 @@ FAINTEST_OF_GROUP = -1.0  # γ below which a group has no more than the common f
 GROUP_LOG_SPREAD = 0.5  # of the logarithm of a group's strength around its expectation
 PRIOR_FLOOR = 1e-3  # a/a_max is not followed below this, so that γ = −1 stays bounded
 EXPLAINED = np.append(0.0, np.geomspace(1e-5, 1, 46))  # candidate shares of the total variation
+NO_SIGNAL = 0.15  # prior probability that the features explain nothing at all
 #: Log-prior of a share s, up to a constant: √s on a logarithmic scale, so 1/√s on a linear one.
-SHARE_PRIOR = 0.5 * np.log(np.maximum(EXPLAINED, EXPLAINED[1]))
+SHARE_PRIOR = np.append(-np.inf, 0.5 * np.log(EXPLAINED[1:]))
+SHARE_PRIOR[0] = np.log(NO_SIGNAL / (1 - NO_SIGNAL) * np.exp(SHARE_PRIOR).sum())
 FEWER = slice(None, None, 4)  # of the shares: enough to compare replicas
 LEAST_COUNTED = 0.5  # of the replicas: their effective number is not let fall below this
 MOST_TEMPERED = 100  # steps of 0.8, until differences of a thousand million nats are none
