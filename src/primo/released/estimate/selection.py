@@ -218,8 +218,9 @@ def _toward_ridge(
 
     A simulated error is no better known than the prior variance behind it, which d·l squares tell with
     a relative error of √(2/(d·l)). Error is convex, so half-way between two filters is never
-    worse than the mean of both, whatever the truth is. A single feature has no shape of the prior to
-    be in doubt of.
+    worse than the mean of both, whatever the truth is. Ridge is made for noise of the covariance, and is no
+    refuge where most of its own error is noise of the association, nor for a single feature, whose
+    prior has no shape to be in doubt of.
     """
     other = np.repeat(ridge[:, None], filters.shape[1], axis=1)
     own_excess, ridge_excess = (
@@ -230,6 +231,8 @@ def _toward_ridge(
     ratio = np.full_like(own_excess, np.inf)
     np.divide(ridge_excess, own_excess, out=ratio, where=own_excess > 0)
     share = (1 - 1 / d) * HALF_WAY * np.clip(1 - (ratio - 1) / doubt, 0.0, 1.0)
+    noise = groups.noise_variance * float(risk.noise @ ridge**2)
+    share *= np.clip(2 * (1 - noise / np.maximum(ridge_excess, 1e-300)), 0.0, 1.0)
     return np.asarray(filters + share * (other - filters))
 
 
