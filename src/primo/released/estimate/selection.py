@@ -218,8 +218,8 @@ def _toward_ridge(
 
     A simulated error is no better known than the prior variance behind it, which d·l squares tell with
     a relative error of √(2/(d·l)). Error is convex, so half-way between two filters is never
-    worse than the mean of both, whatever the truth is. Ridge is made for noise of the covariance, and is no
-    refuge where most of its own error is noise of the association, nor for a single feature, whose
+    worse than the mean of both, whatever the truth is. Ridge is made for noise of the covariance, and is
+    no refuge where most of its own error is noise of the association, nor for a single feature, whose
     prior has no shape to be in doubt of.
     """
     other = np.repeat(ridge[:, None], filters.shape[1], axis=1)

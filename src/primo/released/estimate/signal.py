@@ -211,7 +211,9 @@ class SignalModel:
         )
         signal = strengths[:, None, :] * expected[:, None]
         kept = signal / (signal + self._beside(groups, k, strengths))
-        return np.asarray(np.einsum("i,cig->cg", explained / max(float(explained.sum()), 1e-300), kept))
+        return np.asarray(
+            np.einsum("i,cig->cg", explained / max(float(explained.sum()), 1e-300), kept)
+        )
 
 
 def _unlikely(gamma: float) -> float:
