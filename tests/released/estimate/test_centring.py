@@ -105,3 +105,22 @@ def test_predictions_do_not_vary_more_than_outcomes_can():
     assert (np.linalg.norm(after, axis=0) < 0.3 * np.linalg.norm(before, axis=0)).all()
     most = np.diagonal(small.outcome_moments)
     assert (values @ along <= most + 2 * moments.covariance_sigma * along.sum(axis=0) + 1e-9).all()
+
+
+def test_one_mean_does_not_vouch_for_itself():
+    """Its evidence counted twice, once for the prior's weights: 0.76 of it was kept."""
+    (kept,), _ = shrunk_means(np.array([2.85]), 1.0)
+    assert 0.3 * 2.85 < kept < 0.7 * 2.85
+
+
+def test_a_published_mean_is_that_of_new_rows():
+    """Few rows have a mean of their own: it is shrunk by its sampling error too."""
+    rng = np.random.default_rng(4)
+    x, y = rng.standard_normal((100, 3)), rng.standard_normal((100, 1))
+    y += 0.25 - y.mean()
+    bounds = {"feature_bounds": Bounds(norm=4.0), "outcome_bounds": Bounds(norm=4.0)}
+    found = centred(released(x, y, epsilon=20, seed=0, **bounds))
+    raw, _ = shrunk_means(np.array([0.25]), 0.01)
+    assert raw[0] > 0.24
+    assert 0.0 < found.outcome_means[0] < 0.21
+    assert found.outcome_mean_variances[0] > 0.04**2

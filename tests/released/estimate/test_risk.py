@@ -101,3 +101,22 @@ def test_expected_spectrum_of_pure_noise_is_flat():
     values = np.linalg.eigvalsh(50 * np.eye(200) + noise)
     assert np.std(expected_spectrum(values, 1.0)) < 0.15 * np.std(values)
     np.testing.assert_array_equal(expected_spectrum(np.array([-1.0, 2.0]), 0.0), [0.0, 2.0])
+
+
+def test_hidden_eigenvalues_add_up_to_a_possible_trace():
+    """They came out at 2.4 times the released trace where all of them are lost in noise."""
+    d, sigma = 150, 10.0
+    rng = np.random.default_rng(3)
+    square = rng.standard_normal((d, d))
+    values = np.linalg.eigvalsh(4.0 * np.eye(d) + (square + square.T) * sigma / 2)
+    traces = simulate(values, sigma).truths.sum(axis=1)
+    assert traces.mean() <= max(values.sum(), 0.0) + 3.01 * sigma * np.sqrt(d)
+
+
+def test_an_eigenvalue_that_stands_out_is_not_lowered_with_the_hidden_ones():
+    d, sigma = 150, 10.0
+    rng = np.random.default_rng(3)
+    square = rng.standard_normal((d, d))
+    true = np.append(np.full(d - 1, 0.5), 2000.0)
+    values = np.linalg.eigvalsh(np.diag(true) + (square + square.T) * sigma / 2)
+    assert abs(simulate(values, sigma).truths[:, -1].mean() / values[-1] - 1) < 0.02

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from primo.released.estimate import signal
 from primo.released.estimate.outcomes import OutcomeGroups
 from primo.released.estimate.risk import Replicas
 from primo.released.estimate.signal import GAMMAS, SignalModel
@@ -115,3 +116,25 @@ def test_sampling_error_is_not_signal():
     of_rows = fitted.fit(energy[:, None], groups_of(200), of_rows=True).strength
     of_population = fitted.fit(energy[:, None], groups_of(200)).strength
     assert fitted.explained @ of_population < 0.1 * (fitted.explained @ of_rows)
+
+
+def test_what_is_kept_is_not_carried_away_by_chance():
+    """Few numbers leave the strength uncertain; the filter follows what is kept on average."""
+    model = SignalModel(Replicas(truths=np.full((1, 3), 100.0), bases=None), variation=1.0)
+    groups = groups_of(1)
+    found = model.fit(np.full((3, 1), 12.0), groups)
+    kept, mean = found.strength.sum(), found.mean.sum()
+    assert 0 < kept < 0.8 * mean
+    sure = model.fit(np.full((3, 1), 12.0 * 5000), groups_of(5000))
+    np.testing.assert_allclose(sure.strength.sum(), sure.mean.sum(), rtol=0.01)
+
+
+def test_noise_alone_may_be_noise_alone(monkeypatch):
+    """Signal of none at all is a possibility: less is kept of what may be noise than without it."""
+    model = SignalModel(Replicas(truths=np.full((1, 20), 100.0), bases=None), variation=1.0)
+    with_it = model.fit(np.full((20, 1), 4.0), groups_of(1)).strength.sum()
+    prior = signal.SHARE_PRIOR.copy()
+    np.testing.assert_allclose(np.exp(prior[0]) / np.exp(prior).sum(), signal.NO_SIGNAL)
+    prior[0] = -np.inf
+    monkeypatch.setattr(signal, "SHARE_PRIOR", prior)
+    assert with_it < 0.8 * model.fit(np.full((20, 1), 4.0), groups_of(1)).strength.sum()

@@ -23,11 +23,12 @@ def judged(counts, energy, *, gamma=0.0, strength=0.3):
         counts=np.array(counts, dtype=float),
         noise_variance=np.ones(len(counts)),
     )
+    at_gamma = strength * (gamma == GAMMAS)[:, None]
     fitted = SimpleNamespace(
         name="two-sided" if len(counts) > 1 else "one-sided",
         groups=groups,
         association=np.sqrt(energy),
-        common=Signal(strength=strength * (gamma == GAMMAS)[:, None], score=0.0),
+        common=Signal(strength=at_gamma, mean=at_gamma, score=0.0),
     )
     return judged_variances(fitted, Replicas(truths=TRUTH[None], bases=None))[0]
 

@@ -34,6 +34,7 @@ __all__ = ["Centred", "centred", "reflect"]
 Floats = NDArray[np.float64]
 
 REFINEMENTS = 3  # of the means of the features; they settle at once
+MOST_CHANCE = 10.0  # times the noise variance of a mean: sampling error beyond is not shrunk
 DROWNED = 2.0  # times σ₃: noise at which an outcome's covariance with another is taken as 0
 
 
@@ -44,8 +45,8 @@ class Centred:
     moments: NoisyMoments
     axis: Floats  # (width,) v; empty where z is x
     start: Floats  # (width,) q; empty without an intercept
-    outcome_means: Floats  # (l,) shrunk, zeros without an intercept
-    outcome_mean_variances: Floats  # (l,) of their errors
+    outcome_means: Floats  # (l,) of new rows, shrunk; zeros without an intercept
+    outcome_mean_variances: Floats  # (l,) of their errors as means of these rows
     feature_mean_variance: float  # of the error of z's mean, per coordinate
     public_features: PublicFeatures | None  # where they outnumber the rows
 
@@ -93,11 +94,14 @@ def centred(release: ReleasedMoments) -> Centred:
         association = release.projected.association
     means, variances = np.zeros(plan.l), np.zeros(plan.l)
     outcome, errors = release.outcome_moments, np.full(plan.l, release.outcome_sigma)
+    published = means
     if plan.intercept:
         mass = plan.n * plan.constant
         private = plan.protection.outcomes_private
-        means, variances = shrunk_means(association[-1] / mass, sigma2 / mass if private else 0.0)
+        noise = sigma2 / mass if private else 0.0
+        means, variances = shrunk_means(association[-1] / mass, noise)
         outcome, errors = _about(means, variances, outcome, plan.n, release.outcome_sigma)
+        published = _of_new_rows(association[-1] / mass, noise, outcome, plan.n)
     public = release.public_features
     start, axis, feature_variance = np.empty(0), np.empty(0), 0.0
     spectrum = None
@@ -142,11 +146,22 @@ def centred(release: ReleasedMoments) -> Centred:
         moments=moments,
         axis=axis,
         start=start,
-        outcome_means=means,
-        outcome_mean_variances=variances,
+        outcome_means=published,
+        outcome_mean_variances=variances + (published - means) ** 2,
         feature_mean_variance=feature_variance,
         public_features=public,
     )
+
+
+def _of_new_rows(means: Floats, noise: float, moments: Floats, n: int) -> Floats:
+    """Shrink released means (l,) as means of new rows: these rows are a sample.
+
+    `moments` are those of the outcomes about their means. As with slopes, sampling error of more than
+    `MOST_CHANCE` times the noise does not count, so that no noise is least squares.
+    """
+    diagonal = np.diagonal(moments) if moments.ndim == 2 else moments
+    chance = max(float(diagonal.mean()), 0.0) / n**2
+    return shrunk_means(means, math.sqrt(noise**2 + min(chance, MOST_CHANCE * noise**2)))[0]
 
 
 def _about(

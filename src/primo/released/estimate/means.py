@@ -41,9 +41,15 @@ def shrunk_means(means: Floats, sigma: float) -> tuple[Floats, Floats]:
     for _ in range(ROUNDS):
         share = likelihood * weights
         share /= share.sum(axis=1, keepdims=True)
-        weights = share.sum(axis=0) + prior
+        learned = share.sum(axis=0)
+        weights = learned + prior
         weights /= weights.sum()
-    share = _likelihood(z, widths) * weights
+    likelihood = _likelihood(z, widths)
+    share = likelihood * weights
+    share /= share.sum(axis=1, keepdims=True)
+    # Each by what the others say of the prior: its own evidence counts once, in its likelihood.
+    learned *= len(z) / len(sample)
+    share = likelihood * np.maximum(learned + prior - share, 0.0)
     share /= share.sum(axis=1, keepdims=True)
     kept = widths**2 / (1 + widths**2)
     first = share @ kept

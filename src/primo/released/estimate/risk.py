@@ -49,6 +49,9 @@ ALONE, IN_COMPANY = 1.0, 4.0  # the latter over √d
 POINTS = 200  # where the law of an eigenvalue is tabulated
 REACH = 5.0  # standard deviations that the table covers
 SMALLEST = 0.25  # standard deviations below which the prior is flat, so that it has an integral
+CERTAIN = 3.0  # standard deviations of the released trace that simulated ones may be above it
+HIDDEN = 0.5  # times σ₁√(d/2)
+STEEPEST = 20.0  # power that hidden eigenvalues are lowered by
 LOWEST = -1.0  # standard deviations: further below 0 a released eigenvalue says nothing more
 
 
@@ -307,6 +310,7 @@ def simulate(
         truths = np.repeat(truth[None], copies, axis=0)
     else:
         truths = np.sort(_possible(rng, centre, spread, copies), axis=1)
+        truths = _of_trace(truths, float(values.sum()), sigma)
     noisy, bases = np.linalg.eigh(noise + truths[:, :, None] * np.eye(d))
     return Replicas(truths=truths, bases=bases, noisy=noisy)
 
@@ -328,6 +332,26 @@ def _possible(rng: np.random.Generator, centre: Floats, spread: float, copies: i
     uniform = rng.random((copies, len(centre)))
     columns = [np.interp(u, c, a) for u, c, a in zip(uniform.T, cumulative, at, strict=True)]
     return np.stack(columns, axis=1)
+
+
+def _of_trace(truths: Floats, trace: float, sigma: float) -> Floats:
+    """Lower eigenvalues (copies, d) that the noise hides, until their mean sum is possible.
+
+    Each hidden one may be anything from 0 to the noise, so together they may come out several times too
+    large. Their sum is the trace, which is released with the noise σ₁√d only. Those below `HIDDEN` of
+    σ₁√(d/2), above which a single one stands out, are multiplied by a power of what they are of it.
+    """
+    d = truths.shape[1]
+    most = max(trace, 0.0) + CERTAIN * sigma * np.sqrt(d)
+    relative = np.clip(truths / (HIDDEN * sigma * np.sqrt(d / 2)), 1e-12, 1.0)
+    low, high = 0.0, STEEPEST
+    if d == 1 or truths.sum(axis=1).mean() <= most:
+        return truths
+    for _ in range(30):
+        middle = (low + high) / 2
+        too_large = (truths * relative**middle).sum(axis=1).mean() > most
+        low, high = (middle, high) if too_large else (low, middle)
+    return np.asarray(truths * relative**high)
 
 
 def _hats(d: int, knots: int) -> Floats:

@@ -30,8 +30,8 @@ SMALLEST_DIVISOR, SMALLEST_ALONE = 1.0, 0.5
 MOST_CHANCE = (
     10.0  # times σ₂²: sampling error beyond is not shrunk, so that no noise is least squares
 )
+LEAST_KNOWN = 0.25  # share of the covariance that counts as other than noise
 HALF_WAY = 0.5  # how far the filter goes toward ridge where both have the same simulated error
-MOST_DOUBT = 0.4  # largest relative uncertainty of a simulated error
 CARRIED_PASSES = 2  # until the filter of earlier rounds and that of all rounds agree
 DOUBT = 2.0  # nats of evidence against it at which auto gives up the two-sided filter
 
@@ -151,7 +151,8 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
     replicas = simulate(values, moments.covariance_sigma)
     groups, name = alike(moments), "one-sided"
     energy = replicas.collect(groups.energy(association))
-    common = signal = Signal(strength=np.zeros((1, len(groups.counts))), score=0.0)
+    nothing = np.zeros((1, len(groups.counts)))
+    common = signal = Signal(strength=nothing, mean=nothing, score=0.0)
     filters, excess = np.zeros((len(values), len(groups.counts))), np.zeros(len(groups.counts))
     if replicas.top > 0 and energy.any():  # a trace of variation, and of association
         variation = moments.total_variation / moments.shape[1]
@@ -171,7 +172,7 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
                 name, groups, association = "two-sided", finer, rotated
                 signal = model.refine(energy, finer, weighted)
         risk = FilterRisk.build(replicas, model.shapes)
-        residual = model.residual(signal.strength, groups)
+        residual = model.residual(signal, groups)
         filters = risk.best_filter(signal.strength, groups.noise_variance, residual)
         if moments.carried > 0 and moments.covariance_sigma > 0:
             for _ in range(CARRIED_PASSES):
@@ -212,14 +213,13 @@ def _rows_for_chance(moments: NoisyMoments, values: Floats, variation: float) ->
 
     More than n where sampling error would be more than `MOST_CHANCE` times the noise. More, too, where
     little of the released covariance is other than noise: simulated eigenvalues then scatter too much,
-    and signal seems fainter than it is already.
+    and signal seems fainter than it is already. But sampling error is never left out altogether.
     """
     d, size = len(values), float(values @ values)
     chance = variation * max(float(values.mean()), 0.0) / float(moments.noise_variances.min())
     noise = moments.covariance_sigma**2 * d * (d + 1) / 2
-    if size <= noise:
-        return np.inf
-    return max(float(moments.n), chance / MOST_CHANCE) / (1 - noise / size)
+    known = max(1 - noise / size, LEAST_KNOWN) if size > 0 else LEAST_KNOWN
+    return max(float(moments.n), chance / MOST_CHANCE) / known
 
 
 def _toward_ridge(
@@ -234,16 +234,21 @@ def _toward_ridge(
 
     A simulated error is no better known than the prior variance behind it, which d·l squares tell with
     a relative error of √(2/(d·l)). Error is convex, so half-way between two filters is never
-    worse than the mean of both, whatever the truth is.
+    worse than the mean of both, whatever the truth is. Ridge is made for noise of the covariance, and is
+    no refuge where most of its own error is noise of the association, nor for a single feature, whose
+    prior has no shape to be in doubt of.
     """
     other = np.repeat(ridge[:, None], filters.shape[1], axis=1)
     own_excess, ridge_excess = (
         risk.excess(g, signal.strength, groups.noise_variance, residual) for g in (filters, other)
     )
-    doubt = min(float(np.sqrt(2 / (risk.rank * groups.counts.sum()))), MOST_DOUBT)
+    d = max(risk.rank, 1.0)
+    doubt = float(np.sqrt(2 / (d * groups.counts.sum())))
     ratio = np.full_like(own_excess, np.inf)
     np.divide(ridge_excess, own_excess, out=ratio, where=own_excess > 0)
-    share = HALF_WAY * np.clip(1 - (ratio - 1) / doubt, 0.0, 1.0)
+    share = (1 - 1 / d) * HALF_WAY * np.clip(1 - (ratio - 1) / doubt, 0.0, 1.0)
+    noise = groups.noise_variance * float(risk.noise @ ridge**2)
+    share *= np.clip(2 * (1 - noise / np.maximum(ridge_excess, 1e-300)), 0.0, 1.0)
     return np.asarray(filters + share * (other - filters))
 
 

@@ -37,9 +37,10 @@ FAINTEST_OF_GROUP = -1.0  # γ below which a group has no more than the common f
 GROUP_LOG_SPREAD = 0.5  # of the logarithm of a group's strength around its expectation
 PRIOR_FLOOR = 1e-3  # a/a_max is not followed below this, so that γ = −1 stays bounded
 EXPLAINED = np.append(0.0, np.geomspace(1e-5, 1, 46))  # candidate shares of the total variation
-#: Log-prior of a share s, up to a constant: s^0.15 on a logarithmic scale, close to log-uniform. With 0
-#: few rows with much signal were shrunk too far, with 0.4 outcomes without any signal not far enough.
-SHARE_PRIOR = 0.15 * np.log(np.maximum(EXPLAINED, EXPLAINED[1]))
+NO_SIGNAL = 0.15  # prior probability that the features explain nothing at all
+#: Log-prior of a share s, up to a constant: √s on a logarithmic scale, so 1/√s on a linear one.
+SHARE_PRIOR = np.append(-np.inf, 0.5 * np.log(EXPLAINED[1:]))
+SHARE_PRIOR[0] = np.log(NO_SIGNAL / (1 - NO_SIGNAL) * np.exp(SHARE_PRIOR).sum())
 FEWER = slice(None, None, 4)  # of the shares: enough to compare replicas
 LEAST_COUNTED = 0.5  # of the replicas: their effective number is not let fall below this
 MOST_TEMPERED = 100  # steps of 0.8, until differences of a thousand million nats are none
@@ -50,7 +51,8 @@ FACTORS = np.geomspace(0.04, 25, 29)  # candidate strengths of a group over its 
 class Signal:
     """Prior variances Σ_γ strength[γ, g]·(a/a_max)^γ of coefficients in outcome group g."""
 
-    strength: Floats  # (gammas, groups)
+    strength: Floats  # (gammas, groups) under which the best filter keeps the right share
+    mean: Floats  # (gammas, groups) posterior mean
     score: float  # log-evidence, with the prior of γ
 
 
@@ -101,7 +103,7 @@ class SignalModel:
         of_rows
             Whether the coefficients are those of least squares on these rows, sampling error included.
         """
-        scores, strengths = np.empty(len(GAMMAS)), np.empty(len(GAMMAS))
+        scores, strengths, means = np.empty((3, len(GAMMAS)))
         for k, gamma in enumerate(GAMMAS):
             ceiling = self.variation / self.explained[k]
             candidates = np.outer(ceiling * EXPLAINED, groups.signal_weights)
@@ -109,10 +111,15 @@ class SignalModel:
             likelihood = each.sum(axis=1)
             evidence, share = _posterior_mean(likelihood + SHARE_PRIOR, EXPLAINED)
             scores[k] = float(evidence) - _unlikely(gamma)
-            strengths[k] = ceiling * share
+            means[k] = strengths[k] = ceiling * share
+            if not of_rows:
+                kept = self._kept(groups, k, candidates) @ groups.counts / groups.counts.sum()
+                strengths[k] = ceiling * _equivalent(likelihood + SHARE_PRIOR, EXPLAINED, kept)
         score, probability = _normalised(scores)
         return Signal(
-            strength=np.outer(probability * strengths, groups.signal_weights), score=float(score)
+            strength=np.outer(probability * strengths, groups.signal_weights),
+            mean=np.outer(probability * means, groups.signal_weights),
+            score=float(score),
         )
 
     def weigh(self, energy: Floats, groups: OutcomeGroups) -> Replicas | LargeReplicas:
@@ -147,28 +154,31 @@ class SignalModel:
 
     def refine(self, energy: Floats, groups: OutcomeGroups, around: Signal) -> Signal:
         """Let every group move away from the common fit as far as its own energy warrants."""
-        explained = around.strength * self.explained[:, None]
+        explained = around.mean * self.explained[:, None]
         if not explained.any():
             return around
         common = explained.sum(axis=1) / explained.sum()  # how much each γ counts
         scores = np.empty_like(around.strength)
-        strengths = np.empty_like(around.strength)
+        strengths, means = np.empty_like(scores), np.empty_like(scores)
         for k, gamma in enumerate(GAMMAS):
             centre = explained.sum(axis=0) / self.explained[k]
             score = self._log_likelihood(energy, groups, k, np.outer(FACTORS, centre))
             score -= (np.log(FACTORS)[:, None] / GROUP_LOG_SPREAD) ** 2 / 2
-            evidence, factor = _posterior_mean(score, FACTORS)
+            evidence, mean = _posterior_mean(score, FACTORS)
+            factor = _equivalent(score, FACTORS, self._kept(groups, k, np.outer(FACTORS, centre)))
             nearness = np.exp(-(((gamma - GAMMAS) / GROUP_GAMMA_SPREAD) ** 2) / 2)
             # Signal in the faintest directions only is not for a group to claim on its own.
             held = common[k] if gamma < FAINTEST_OF_GROUP else common @ nearness
             scores[k] = evidence + np.log(max(float(held), 1e-300))
-            strengths[k] = centre * factor
+            strengths[k], means[k] = centre * factor, centre * mean
         score, probability = _normalised(scores)
-        return Signal(strength=probability * strengths, score=float(score.sum()))
+        return Signal(
+            strength=probability * strengths, mean=probability * means, score=float(score.sum())
+        )
 
-    def residual(self, strength: Floats, groups: OutcomeGroups) -> Floats:
-        """Return ς², what a row's outcome varies beside the signal, for (gammas, groups) strengths."""
-        left = self.variation * groups.weights - self.explained @ strength
+    def residual(self, signal: Signal, groups: OutcomeGroups) -> Floats:
+        """Return ς², what a row's outcome varies beside the signal, (groups,)."""
+        left = self.variation * groups.weights - self.explained @ signal.mean
         return np.asarray(np.maximum(left, 0.0) / self.rows)
 
     def variances(self, signal: Signal) -> Floats:
@@ -185,14 +195,31 @@ class SignalModel:
         of_rows: bool = False,
     ) -> Floats:
         """Gaussian log-likelihood of each group's energy for (candidates, groups) strengths."""
-        variance = strengths[:, None, :] * self.expected[:, k][:, None] + groups.noise_variance
-        if not of_rows and np.isfinite(self.rows):
-            left = self.variation * groups.weights - self.explained[k] * strengths
-            chance = np.maximum(left, 0.0) / self.rows
-            variance += chance[:, None, :] * self.values[:, None]
+        variance = strengths[:, None, :] * self.expected[:, k][:, None]
+        variance += self._beside(groups, k, None if of_rows else strengths)
         misfit = energy / variance
         misfit += self.sizes[:, None] * groups.counts * np.log(variance, out=variance)
         return np.asarray(-0.5 * misfit.sum(axis=1))
+
+    def _beside(self, groups: OutcomeGroups, k: int, strengths: Floats | None) -> Floats:
+        """Variance of the association beside the signal: noise, and sampling error unless None."""
+        if strengths is None or not np.isfinite(self.rows):
+            return groups.noise_variance
+        left = self.variation * groups.weights - self.explained[k] * strengths
+        chance = np.maximum(left, 0.0) / self.rows
+        return np.asarray(chance[:, None, :] * self.values[:, None] + groups.noise_variance)
+
+    def _kept(self, groups: OutcomeGroups, k: int, strengths: Floats) -> Floats:
+        """Share of what is explained that the best filter keeps, for (candidates, groups) strengths."""
+        expected = self.expected[:, k]
+        explained = np.divide(
+            expected, self.values, out=np.zeros_like(expected), where=self.values > 0
+        )
+        signal = strengths[:, None, :] * expected[:, None]
+        kept = signal / (signal + self._beside(groups, k, strengths))
+        return np.asarray(
+            np.einsum("i,cig->cg", explained / max(float(explained.sum()), 1e-300), kept)
+        )
 
 
 def _unlikely(gamma: float) -> float:
@@ -216,6 +243,21 @@ def _posterior_mean(log_weights: Floats, candidates: Floats) -> tuple[Floats, Fl
     """Return log Σ exp(log_weights) and the weighted mean of the candidates, along axis 0."""
     total, weights = _normalised(log_weights)
     return total, np.asarray(np.tensordot(candidates, weights, 1))
+
+
+def _equivalent(log_weights: Floats, candidates: Floats, kept: Floats) -> Floats:
+    """Return the candidate that keeps as much as all of them do on average, along axis 0.
+
+    The association that tells the strength is the one that is filtered. Where it is large by chance
+    the strength seems large, so the posterior mean of the strength keeps too much of that very
+    association; the posterior mean of what is kept is right (`kept`, one for each candidate).
+    """
+    _, weights = _normalised(log_weights)
+    mean = (weights * kept).sum(axis=0)
+    if kept.ndim == 1:
+        return np.asarray(np.interp(mean, kept, candidates))
+    columns = zip(mean, kept.T, strict=True)
+    return np.array([np.interp(at, each, candidates) for at, each in columns])
 
 
 def _normalised(log_weights: Floats) -> tuple[Floats, Floats]:
