@@ -214,7 +214,8 @@ def _range_residual(
         if fill:
             value = value if abs(row[j]) <= _LARGEST else 0.0
         sizes = _plus(sizes, abs(value))
-        value = upper[j] if value > upper[j] else (lower[j] if value < lower[j] else value)
+        low, high = lower[j], upper[j]
+        value = high if value > high else (low if value < low else value)
         value = np.trunc(value - predicted[j])
         if fill:
             value = value if abs(row[j]) <= _LARGEST else 0.0
