@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from primo._util.optional import optional
-from primo.errors import Argument, InputError
+from primo.errors import InputError
 from primo.forecast.assumptions import Signal
 from primo.forecast.compare import public_plan
 from primo.planning.plan import Plan
@@ -139,7 +139,7 @@ def coefficients(
     """
     check(level=level, kind=kind, target="population")
     if not isinstance(most, int) or most < 1:
-        raise InputError(Argument("most", most), " must be a whole number of at least 1")
+        raise InputError(f"most={most!r} must be a whole number of at least 1")
     at = position(expect_release(release), outcome)
     found = coefficient_block(
         system_of(release), slice(at, at + 1), kind=kind, level=level, target="population"
@@ -179,7 +179,7 @@ def r_squared(
     """
     fit = goodness_of_fit(expect_release(release), level=level)
     if not isinstance(most, int) or most < 1:
-        raise InputError(Argument("most", most), " must be a whole number of at least 1")
+        raise InputError(f"most={most!r} must be a whole number of at least 1")
     known = np.flatnonzero(fit.trusted)
     order = known[np.argsort(-fit.r_squared[known], kind="stable")][:most]
     ax = _axes(ax)
