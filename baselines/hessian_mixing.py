@@ -8,9 +8,9 @@ T rounds, each with a fresh Gaussian sketch of X in the place of the Hessian and
 turns Σ = M + xxᵀ into M + x′x′ᵀ. If M ⪰ γb_x²·I, then ratios of the two lie between 1/(1 + u) and 1 + u
 with u = 1/γ, and at most one eigenvalue lies on either side of 1. The Rényi divergence of normal laws
 adds up over eigenvalues and grows with their distance from 1, so that of k rows is at most k times that
-of the variances (1 + u, 1/(1 + u)) from (1, 1). η² = max(0, (γ + 1)b_x² − λ̃) makes M that large, with λ̃ a
-private lower bound on the smallest eigenvalue of XᵀX: sensitivity b_x² (`adassp`), a tenth of δ for its
-failure.
+of the variances (1 + u, 1/(1 + u)) from (1, 1). η² = max(0, (γ + 1)b_x² − λ̃) makes M that large, with
+λ̃ a private lower bound on the smallest eigenvalue of XᵀX: sensitivity b_x² (`adassp`), a tenth of δ for
+its failure.
 
 Gradients have the sensitivity 2·b_x·c. A sixth of the budget buys λ̃, the rest is for sketches and
 gradients half and half (in α·k·u²/2 and α·μ²/2, which is what they cost at small u). All of it is added
