@@ -110,6 +110,7 @@ scaling: install ## cost against n, l and d; draws docs/scaling.svg
 accuracy: install ## R² against the oracle and of all variants; rewrites docs/accuracy.md (half an hour)
 	$(BIN)/python -m benchmarks.accuracy --write
 	$(BIN)/python -m benchmarks.protections --write
+	$(BIN)/python -m benchmarks.norms --write
 	$(BIN)/python -m benchmarks.variants
 
 coverage: install ## do 95 % intervals cover 95 %? over a grid of cells (ten minutes)

@@ -58,7 +58,7 @@ CELLS: dict[str, tuple[str, Draw]] = {
         ),
     ),
     "genomes, frequencies": (
-        "judged",
+        "tuned",
         Real(table="genomes", n=1500, d=100, features=frequencies(), outcomes=LABELS),
     ),
     "soybeans 0–2": ("judged", Real(table="soybeans", n=3500, d=100, features=ranged(0, 2))),
@@ -73,7 +73,7 @@ CELLS: dict[str, tuple[str, Draw]] = {
         Real(table="income", n=20_000, features=ranged(0, INCOME_RANGE), outcomes=ranged(0, 20)),
     ),
     "employment": (
-        "judged",
+        "tuned",
         Real(
             table="employment",
             n=10_000,

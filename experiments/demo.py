@@ -6,6 +6,8 @@ release may be used.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
@@ -62,15 +64,16 @@ def main() -> None:
     n = len(cohort.features)
     delta = 1 / n**2
     console.print(
-        f"Simulated cohort: {n} haplotypes, {D} SNPs, {L} outcomes (the paper's model). Centres and "
-        "bounds come from a public panel of 1000 further haplotypes."
+        f"Simulated cohort: {n} haplotypes, {D} SNPs, {L} outcomes (the paper's model). Centres come "
+        "from a public panel of 1000 further haplotypes, and so do the norms of the paper's method; "
+        "primo finds its norms privately."
     )
     model = primo.PrimoRegressor(
         EPSILON,
         delta,
         protection="both",
-        feature_bounds=cohort.feature_bounds,
-        outcome_bounds=cohort.outcome_bounds,
+        feature_bounds=replace(cohort.feature_bounds, norm="auto"),
+        outcome_bounds=replace(cohort.outcome_bounds, norm="auto"),
         verbose=True,
     ).fit(cohort.features, cohort.outcomes)
     table = Table(title=f"R² over {L} outcomes; privacy at ε = {EPSILON:g}, δ = 1/n²")

@@ -139,8 +139,9 @@ levels = ["n", "s", "w"]
             self.TEXT
             + "[outcomes.columns.smokes]\nlevels = [1, 2]\n[outcomes.columns.y]\nlower=0\nupper=1\n"
         )
-        found = stated_levels(read_bounds_file(tmp_path / "b.toml"))
-        assert found == {"sex": ["F", "M"], "region": ["n", "s", "w"], "smokes": [1, 2]}
+        spec = read_bounds_file(tmp_path / "b.toml")
+        assert stated_levels(spec, "features") == {"sex": ["F", "M"], "region": ["n", "s", "w"]}
+        assert stated_levels(spec, "outcomes") == {"smokes": [1, 2]}
 
 
 LEVELS = {"sex": ["F", "M"], "region": ["n", "s", "w"]}

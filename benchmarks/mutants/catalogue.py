@@ -15,6 +15,7 @@ from benchmarks.mutants.files import FILES, GUARANTEE
 from benchmarks.mutants.noise import NOISE, REUSE
 from benchmarks.mutants.norms import NORMS
 from benchmarks.mutants.people import PEOPLE
+from benchmarks.mutants.rounds import ROUNDS
 from benchmarks.mutants.rows import CLIPPING, SENSITIVITY
 
 __all__ = ["MUTANTS"]
@@ -25,6 +26,7 @@ MUTANTS = (
     *NOISE,
     *REUSE,
     *NORMS,
+    *ROUNDS,
     *CALIBRATED,
     *CHARGED,
     *PEOPLE,

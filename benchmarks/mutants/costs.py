@@ -51,8 +51,8 @@ CALIBRATED = (
         (
             Patch(
                 "planning/make.py",
-                "        mu = mu_of(budget, margin=margin)\n        search",
-                "        mu = mu_of(budget)\n        search",
+                "mu = mu_of(budget, margin=margin(decided))",
+                "mu = mu_of(budget)",
             ),
         ),
         (f"{_CHARGES}::test_a_plan_for_the_whole_limit_is_paid_to_the_last_bit[both]",),

@@ -6,6 +6,7 @@ __all__ = ["PEOPLE"]
 
 _PEOPLE = "tests/rows/test_people.py"
 _NAMING = "tests/ledger/test_naming.py"
+_SEVERAL = "tests/rows/sources/genotypes/test_several.py"
 _DRY = "tests/cli/test_dry_run.py"
 
 PEOPLE = (
@@ -87,5 +88,40 @@ PEOPLE = (
         "a dry run tells whether somebody is in two files",
         (Patch("rows/sources/tabular/tables.py", "    if not matched:\n", "    if False:\n"),),
         (f"{_DRY}::test_a_join_is_not_tried_out",),
+    ),
+    Mutant(
+        "files of one cohort are read side by side without comparing their people",
+        (
+            Patch(
+                "rows/sources/genotypes/several.py",
+                "    rows = joined.rows\n",
+                "    rows = tuple(range(part.samples) for part in genotypes.parts)\n",
+            ),
+        ),
+        (f"{_SEVERAL}::test_a_pattern_or_a_list_is_one_cohort",),
+    ),
+    Mutant(
+        "a dry run tells whether two genotype files hold the same people",
+        (
+            Patch(
+                "rows/sources/genotypes/cohort.py",
+                "paired(genotypes, _side_by_side(genotypes, tables, keep))",
+                "paired(aligned(genotypes), _side_by_side(genotypes, tables, keep))",
+            ),
+        ),
+        (f"{_SEVERAL}::test_ids_are_compared_only_when_people_are_matched",),
+    ),
+    Mutant(
+        "the order of a .sample file is not compared",
+        (
+            Patch(
+                "rows/sources/genotypes/bgen.py",
+                "            own is not None\n            and not any(",
+                "            False\n            and not any(",
+            ),
+        ),
+        (
+            "tests/rows/sources/genotypes/test_bgen.py::test_the_order_of_the_sample_file_is_checked",
+        ),
     ),
 )

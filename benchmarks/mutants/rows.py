@@ -97,7 +97,7 @@ CLIPPING = (
     ),
     Mutant(
         "ranges are not cut",
-        (Patch("rows/quantise.py", "np.clip(z, -self._edge, self._edge, out=z)", "pass"),),
+        (Patch("rows/quantise.py", "np.clip(z, lower, upper, out=z)", "pass"),),
         ("tests/rows/test_quantise.py::test_a_range_centres_scales_and_cuts",),
     ),
     Mutant(
@@ -127,7 +127,17 @@ CLIPPING = (
             Patch(
                 "rows/kernels.py", "return length if length < reach**2 else np.inf", "return 0.0"
             ),
-            Patch("rows/kernels.py", "return length if sizes < reach else np.inf", "return 0.0"),
+            Patch(
+                "rows/kernels.py",
+                "(-edge if value < -edge else value))\n"
+                "        length = _plus(length, value * value)\n"
+                "        out[j] = value\n"
+                "    return length if sizes < reach else np.inf",
+                "(-edge if value < -edge else value))\n"
+                "        length = _plus(length, value * value)\n"
+                "        out[j] = value\n"
+                "    return 0.0",
+            ),
         ),
         ("tests/rows/test_kernels.py::test_types_and_layouts[bounds0-float64]",),
         needs="numba",

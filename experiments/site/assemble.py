@@ -39,7 +39,8 @@ def assemble() -> None:
         above = "../" * (len(page.relative_to(ASSEMBLED).parts) - 1)
         for name, target in PAGES.items():
             text = re.sub(rf"\]\((?:\.\./)+{re.escape(name)}\b", f"]({above}{target}", text)
-        page.write_text(text, encoding="utf-8")
+        # To highlight commands; as "console" they would count as what a program printed.
+        page.write_text(text.replace("```console\n", "```bash\n"), encoding="utf-8")
     for name, target in PAGES.items():
         (ASSEMBLED / target).write_text(from_root(name), encoding="utf-8")
 

@@ -59,8 +59,9 @@ def problems(site: Path) -> list[str]:
                 target /= "index.html"
             if not target.exists():
                 found.append(f"{where} links to {link}, which does not exist")
-            elif parts.fragment and target in pages:
-                if unquote(parts.fragment) not in pages[target].anchors:
+            elif target in pages and parts.fragment:
+                anchor, there = unquote(parts.fragment), pages[target].anchors
+                if anchor not in there:
                     found.append(f"{where} links to {link}, which has no such anchor")
     return found
 

@@ -70,7 +70,9 @@ def as_markdown(notebook: Any) -> str:
             continue
         source, language = cell.source, "python"
         if source.startswith("%%bash"):
-            source, language = source.removeprefix("%%bash").lstrip("\n"), "console"
+            # "2>&1" keeps what is printed in order here; a reader at a terminal does not need it.
+            source, language = source.removeprefix("%%bash").lstrip("\n"), "bash"
+            source = source.replace(" 2>&1", "")
         parts.append(_fenced(source, language))
         said = [output.text for output in cell.outputs if output.output_type == "stream"]
         parts.append(_fenced("".join(said).rstrip(), "text", kind="output"))

@@ -132,6 +132,32 @@ def bed_with_covariate(folder, cohort):
     return open_cohort(bfile=folder / "c", **_tables(folder, cohort)).source
 
 
+def beds_of_two_chromosomes(folder, cohort):
+    """Two files; the second lists the people backwards."""
+    to_bed = pytest.importorskip("bed_reader").to_bed
+    counts, first = cohort.alleles.sum(axis=1).astype(np.float64), VARIANTS // 2
+    for name, places, step in (("chr1", range(first), 1), ("chr2", range(first, VARIANTS), -1)):
+        properties = {
+            "fid": IDS[::step],
+            "iid": IDS[::step],
+            "sid": [NAMES[j] for j in places],
+            "chromosome": [name[3:]] * len(places),
+            "bp_position": [j + 1 for j in places],
+            "allele_1": ["A"] * len(places),
+            "allele_2": ["C"] * len(places),
+        }
+        to_bed(folder / f"{name}.bed", counts[::step][:, list(places)], properties=properties)
+    return open_cohort(bfile=str(folder / "chr*"), **_tables(folder, cohort)).source
+
+
+def bgen_with_covariate(folder, cohort):
+    writer = pytest.importorskip("bgen").BgenWriter
+    with writer(str(folder / "c.bgen"), n_samples=PEOPLE, samples=list(IDS)) as file:
+        for j, counts in enumerate(cohort.alleles.sum(axis=1).T):
+            file.add_variant(NAMES[j], NAMES[j], "1", j + 1, ["C", "A"], np.eye(3)[counts])
+    return open_cohort(bgen=folder / "c.bgen", **_tables(folder, cohort)).source
+
+
 def vcf_haplotypes(folder, cohort):
     pytest.importorskip("cyvcf2")
     path = folder / "c.vcf"
@@ -195,6 +221,8 @@ FORMS = [
     npy,
     zarr,
     bed_with_covariate,
+    beds_of_two_chromosomes,
+    bgen_with_covariate,
     vcf_haplotypes,
     vcf_zarr_haplotypes,
 ]

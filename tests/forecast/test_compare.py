@@ -99,7 +99,7 @@ def test_the_recommendation_follows_the_problem():
 
 def test_it_prints_plain_text():
     text = str(compare_plans(**PUBLIC))
-    for words in ("No data was read", "predicted R²", "Recommended: protection='both'", "Table 1"):
+    for words in ("No data was read", "predicted R²", 'Recommended: protection="both"', "Table 1"):
         assert words in text
     assert max(len(line) for line in text.splitlines()) <= 100
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from factories import bed_properties
 from primo.rows.sources.arrays.npy import open_npy
 from primo.rows.sources.arrays.zarr import ZarrColumns, open_zarr
+from primo.rows.sources.genotypes.bgen import open_bgen
 from primo.rows.sources.genotypes.pgen import open_pgen
 from primo.rows.sources.genotypes.phenotypes import open_phenotypes
 from primo.rows.sources.genotypes.plink import open_bed
@@ -85,6 +86,37 @@ def vcf_text():
 
 def vcf(folder):
     (folder / "cohort.vcf").write_text(vcf_text())
+
+
+def vcf_fields(folder):
+    text = vcf_text().replace(
+        '##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype">',
+        '##FORMAT=<ID=DS,Number=A,Type=Float,Description="d">\n'
+        '##FORMAT=<ID=GP,Number=G,Type=Float,Description="p">',
+    )
+    text = text.replace("\tGT\t", "\tDS:GP\t")
+    for call, cell in {"0|0": "0:1,0,0", "0|1": "1:0,1,0", "1|1": "2:0,0,1"}.items():
+        text = text.replace(call, cell)
+    (folder / "cohort.vcf").write_text(text)
+
+
+def bgen(folder):
+    from bgen import BgenWriter
+
+    with BgenWriter(str(folder / "cohort.bgen"), n_samples=PEOPLE, samples=WHO) as writer:
+        for j, column in enumerate(counts().T):
+            writer.add_variant(f"v{j}", f"rs{j}", "1", j + 1, ["C", "A"], np.eye(3)[column])
+
+
+def bgen_sample(folder):
+    from bgen import BgenWriter
+
+    path = str(folder / "cohort.bgen")
+    with BgenWriter(path, n_samples=PEOPLE, compression="zlib") as writer:
+        for j, column in enumerate(counts().T):
+            writer.add_variant(f"v{j}", f"rs{j}", "1", j + 1, ["C", "A"], np.eye(3)[column])
+    rows = "".join(f"{who} {who} 0\n" for who in WHO)
+    (folder / "cohort.sample").write_text("ID_1 ID_2 missing\n0 0 0\n" + rows)
 
 
 def vcf_gz(folder):
@@ -342,6 +374,10 @@ CASES = {
     "vcf": (vcf, lambda f: open_vcf(f / "cohort.vcf"), vcf_oracle),
     "vcf-haplotypes": (vcf, lambda f: open_vcf(f / "cohort.vcf", haplotypes=True), None),
     "vcf-gz": (vcf_gz, lambda f: open_vcf(f / "cohort.vcf.gz"), vcf_oracle),
+    "vcf-ds": (vcf_fields, lambda f: open_vcf(f / "cohort.vcf", field="DS"), None),
+    "vcf-gp": (vcf_fields, lambda f: open_vcf(f / "cohort.vcf", field="GP"), None),
+    "bgen": (bgen, lambda f: open_bgen(f / "cohort.bgen"), None),
+    "bgen-sample": (bgen_sample, lambda f: open_bgen(f / "cohort.bgen"), None),
     "bcf": (bcf, lambda f: open_vcf(f / "cohort.bcf"), None),
     "csv": (csv_file, lambda f: open_table(f / "table.csv", id_column="id"), csv_oracle),
     "csv-gz": (csv_gz, lambda f: open_table(f / "table.csv.gz", id_column="id"), csv_oracle),

@@ -234,11 +234,17 @@ def test_another_database_is_neither_read_nor_overwritten(path):
 
 @pytest.mark.parametrize("where", ["missing/cohort.ledger", "nothing.ledger", "."])
 def test_a_place_without_a_ledger(tmp_path, where):
-    with pytest.raises(InputError, match=r"no ledger at .*init"):
+    said = "is a folder" if where == "." else r"no ledger at .*init"
+    with pytest.raises(InputError, match=said):
         open_ledger(tmp_path / where)
     if where.startswith("missing"):
         with pytest.raises(InputError, match="cannot be written"):
             create_ledger(tmp_path / where, limit=LIMIT)
+    if where == ".":
+        with pytest.raises(InputError, match=r"is a folder.*cohort\.ledger"):
+            create_ledger(tmp_path, limit=LIMIT)
+        assert not list(tmp_path.iterdir())
+        assert not tmp_path.with_name(f"{tmp_path.name}.key").exists()
 
 
 def test_other_addresses(tmp_path):

@@ -73,7 +73,7 @@ def test_a_wrong_file_is_refused(tmp_path, text, match):
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="there is no file"):
         read_bounds_file(tmp_path / "none.toml")
 
 

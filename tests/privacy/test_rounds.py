@@ -44,7 +44,8 @@ def test_shares_add_up_and_nothing_more_is_spent(count, mu):
 def test_rounds_and_norm_search_together_spend_mu(protection, norm):
     plan = plan_of(protection=protection, outcome_bounds=Bounds(lower=-9, upper=9, norm=norm))
     spent = plan.rounds.spent(covariance_noisy=plan.covariance_noisy)
-    spent += 0 if plan.norm_search is None else plan.norm_search.spent
+    searches = (plan.norm_search, plan.centre_search, plan.column_search)
+    spent += sum(search.spent for search in searches if search is not None)
     assert (plan.norm_search is not None) == (norm == "auto")
     assert 0.9999 * plan.mu**2 < spent <= Fraction(plan.mu) ** 2
     check_plan(plan)
@@ -122,7 +123,7 @@ def test_a_plan_that_spends_more_than_it_states_is_refused():
         (*grids, grids[-1]),  # a round that was not charged
         grids[:-1],
         (*grids[:-1], replace(grids[-1], association_variance_bits=70)),
-        (grids[1], *grids[1:]),  # the plan's own grid is another
+        (replace(grids[0], outcome_variance_bits=90), *grids[1:]),  # the plan's own is another
     ]
     for changed in forged:
         with pytest.raises(PrivacyError):
@@ -131,3 +132,10 @@ def test_a_plan_that_spends_more_than_it_states_is_refused():
         check_plan(replace(plan, rounds=None))
     with pytest.raises(PrivacyError):
         check_plan(replace(plan, margin=plan.margin / 5))
+
+
+def test_plans_can_be_compared():
+    """Clips hold arrays, which have no truth of their own."""
+    assert plan_of() == plan_of()
+    assert plan_of() != plan_of(outcome_bounds=Bounds(norm=3.0))
+    assert plan_of() != plan_of(rounds=4)

@@ -35,6 +35,29 @@ def write(folder):
     (folder / "c.txt").write_text("FID IID y\n" + "".join(f"{f} {i} 1\n" for f, i in FAM))
 
 
+@pytest.mark.parametrize("name", ["joined", "plain", "sample"])
+def test_a_bed_and_its_bgen_share_people(tmp_path, name):
+    writer = pytest.importorskip("bgen").BgenWriter
+    write(tmp_path)
+    ids = {"joined": [f"{f}_{i}" for f, i in FAM], "plain": [i for _, i in FAM], "sample": []}[name]
+    with writer(str(tmp_path / "c.bgen"), n_samples=6, samples=ids) as file:
+        for j in range(2):
+            calls = np.eye(3)[CALLS[:, j].astype(int)]
+            file.add_variant(f"v{j}", f"v{j}", "1", j + 1, ["G", "A"], calls)
+    rows = "".join(f"{f} {i} 0\n" for f, i in FAM)
+    (tmp_path / "c.sample").write_text("ID_1 ID_2 missing\n0 0 0\n" + rows)
+    bed = open_cohort(bfile=tmp_path / "c", pheno=tmp_path / "c.txt").source
+    pheno = tmp_path / ("c.txt" if name == "sample" else f"{name}.txt")
+    other = open_cohort(bgen=tmp_path / "c.bgen", pheno=pheno).source
+    one, two = sketch(bed, KEY), sketch(other, KEY)
+    assert one.person == two.person == ("IID",)
+    assert np.isin(two.tokens, one.tokens).all()
+    features = [
+        np.vstack([block.features for block in source.blocks(4)]) for source in (bed, other)
+    ]
+    np.testing.assert_array_equal(*features)
+
+
 @pytest.mark.parametrize("covariates", [False, True])
 @pytest.mark.parametrize("name", ["joined", "plain"])
 def test_a_bed_and_its_vcf_share_people(tmp_path, name, covariates):

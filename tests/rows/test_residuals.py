@@ -47,6 +47,7 @@ def many_rounds(bounds, *, missing="error", protection="both", l=L, d=D, interce
         missing=missing,
         fit_intercept=intercept,
         rounds=3,
+        split=2.0,
     )
 
 

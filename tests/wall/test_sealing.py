@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from factories import planned
+from primo.planning.residuals import ResidualGrid
 from primo.privacy.bounds import Bounds
 from primo.rows.moments import Moments, fold
 from primo.rows.sources.arrays.memory import ArraySource
-from primo.wall.sealing import moments_digest, plan_digest
+from primo.wall.sealing import moments_digest, plan_digest, round_digest
 
 D, L = 3, 2
 
@@ -91,3 +92,23 @@ def test_shapes_matter():
     plan = plan_of()
     assert moments_digest(made((2, 3)), plan) != moments_digest(made((3, 2)), plan)
     assert moments_digest(made((6,)), plan) != moments_digest(made((3, 2)), plan)
+
+
+def test_the_digest_of_a_round_says_what_residuals_are_taken_of(moments):
+    """With the same moments too: noise that is drawn for one choice is not drawn for another."""
+    plan = plan_of(rounds=3)
+
+    def digest(number=1, **changes):
+        given = {"integers": np.ones((D + 1, L)), "bits": 3, "clip": 0.5} | changes
+        return round_digest(moments, plan, number=number, residuals=ResidualGrid(**given))
+
+    others = [
+        digest(number=2),
+        digest(bits=4),
+        digest(clip=0.5000001),
+        digest(integers=np.full((D + 1, L), 2.0)),
+        round_digest(moments, plan, number=1, residuals=None),
+        moments_digest(moments, plan),
+    ]
+    assert len({digest(), *others}) == len(others) + 1
+    assert digest() == digest()

@@ -62,7 +62,7 @@ class TestExtension:
         keep = {"protection": "both", "epsilon": 1, "delta": 1e-6, "outcome_bounds": 4.0}
         with pytest.raises(primo.InputError, match="4000 rows and these are 3999"):
             primo.extend(first, frame[1:], later[1:], **keep)
-        with pytest.raises(primo.InputError, match="feature 0 was 'a' and is 'z'"):
+        with pytest.raises(primo.InputError, match="'a' is missing now; 'z' was not there"):
             primo.extend(first, frame.rename(columns={"a": "z"}), later, **keep)
         with pytest.raises(primo.InputError, match="6 then, 5 now"):
             primo.extend(first, frame.drop(columns="c"), later, **keep)

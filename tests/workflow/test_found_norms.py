@@ -57,6 +57,27 @@ def test_norms_follow_from_released_counts_alone():
             assert plan.features.centre.any()
 
 
+STAGES = {
+    "nothing stated": {"columns", "lengths"},
+    "stated scales": {"first lengths", "sums", "lengths"},
+    "ranges": {"first lengths", "sums", "lengths"},
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_every_stage_has_noise_of_its_own(name):
+    with recording() as calls:
+        model(**LIMITS[name]).fit(*rows())
+    wanted = {f"{stage} of {block}" for stage in STAGES[name] for block in ("features", "outcomes")}
+    drawn = {call.label: call for call in calls if " of " in call.label}
+    assert set(drawn) == wanted
+    for call in drawn.values():
+        assert call.noise.all()
+        spread = np.sqrt(np.mean(call.noise.astype(float) ** 2)) / 2 ** (call.variance_bits / 2)
+        # Fresh noise: beyond these with a probability far below 1e-9 for 640 and more numbers.
+        assert call.noise.size < 100 or 0.7 < spread < 1.4
+
+
 def test_norms_follow_the_rows_through_the_counts():
     short, long = (
         model(**LIMITS["stated scales"]).fit(*rows(scale)).release_.plan for scale in (1.0, 1000.0)

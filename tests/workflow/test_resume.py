@@ -228,7 +228,7 @@ class TestKilled:
 
 class TestRefusals:
     def test_nothing_to_resume(self, tmp_path, ledger):
-        with pytest.raises(primo.InputError, match=r"nothing to resume.*without --resume"):
+        with pytest.raises(primo.InputError, match=r"nothing to resume.*as a new release"):
             Staging.resume(tmp_path / "out")
         complete(begin(tmp_path / "out"), ledger)
         with pytest.raises(primo.InputError, match=r"nothing to resume.*complete"):
@@ -238,7 +238,7 @@ class TestRefusals:
         out = tmp_path / "out"
         begin(out).close()
         before = (partial_of(out) / "secret").read_bytes()
-        with pytest.raises(primo.InputError, match=r"--resume.*charged stays charged"):
+        with pytest.raises(primo.InputError, match=r"Staging\.resume.*charged stays charged"):
             begin(out)
         assert (partial_of(out) / "secret").read_bytes() == before
         Staging.resume(out).close()  # the refusal let go of the lock

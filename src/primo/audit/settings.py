@@ -58,7 +58,8 @@ class Setting:
     scales_stated
         Whether, with `norms_found`, a centre and a scale are stated: centres are then found from sums.
     rounds
-        How many rounds the release has; all of them are attacked.
+        How many rounds the release has; all of them are attacked. Unless `split` says otherwise they
+        have the split ratio 2, at which rows that differ in their outcomes only are the worst.
     canaries
         Pairs of rows that are attacked in one release, 1 or an even number. They do not overlap, so
         each is a separate trial. A sampled covariance is attacked with one pair.
@@ -145,7 +146,7 @@ class Setting:
             feature_bounds=self._bounds(FEATURE_NORM),
             outcome_bounds=self._bounds(OUTCOME_NORM),
             fit_intercept=self.intercept,
-            split=self.split,
+            split=2.0 if self.rounds != 1 and self.split is None else self.split,
             calibration=self.calibration,
             covariance_rows=None if self.sampled is None else round(self.sampled * SAMPLED_FROM),
             public_covariance=True if self.reference else None,  # its numbers are not used

@@ -46,6 +46,8 @@ _COMMANDS = {
 class _Commands(click.Group):
     """Commands loaded when they are called: `primo --help` must not wait for scipy."""
 
+    _for_machines = False  # whether --json was given
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 
@@ -85,7 +87,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            if "--json" in (*ctx.protected_args, *ctx.args, *sys.argv):
+            if self._for_machines:
                 _show_error(type(error).__name__, error.format_message(), error.exit_code)
             raise
 
@@ -98,9 +100,11 @@ class _Commands(click.Group):
         warnings.showwarning = _show_warning
         line = list(args[0] if args else options.get("args") or sys.argv[1:])
 
+        self._for_machines = "--json" in line
+
         def leave(message: str, code: int, error: BaseException | None) -> NoReturn:
             called = line[0] if line else ""
-            _leave(message, code, error, command=called, for_machines="--json" in line)
+            _leave(message, code, error, command=called, for_machines=self._for_machines)
 
         try:
             return super().main(*args, **{**options, "standalone_mode": True})

@@ -27,6 +27,7 @@ from primo.variants import Variants
 
 __all__ = [
     "Opened",
+    "has_levels",
     "missing_of",
     "named_by",
     "open_features",
@@ -92,7 +93,10 @@ def open_features(
 def _table_features(options: Options, names: tuple[str, ...]) -> Columns:
     from primo.rows.sources.tabular.tables import open_table
 
-    table = open_table(options["table"], id_column=options["id_column"], **_reading(options))
+    levels = _levels(options)["levels"]
+    table = open_table(
+        options["table"], id_column=options["id_column"], levels=levels, **_reading(options)
+    )
     try:
         return table.select(names, what="features of the release")
     except InputError as error:
@@ -114,7 +118,10 @@ def _aligned_features(options: Options, variants: Variants | None, *, strict: bo
         raise InputError(
             "the release was not made from genotypes; give the rows as --table or --feature-array"
         )
-    columns = open_feature_columns(**_genotype_options(options), like=variants, strict=strict)
+    levels = _levels(options)["levels"]
+    columns = open_feature_columns(
+        **_genotype_options(options), levels=levels, like=variants, strict=strict
+    )
     aligned = columns.parts[0]
     assert isinstance(aligned, AlignedGenotypes)
     if aligned.absent:
@@ -277,7 +284,6 @@ def _genotype_options(options: Options) -> dict[str, Any]:
         **{name: options[name] for name in names},
         "also_missing": options["na"],
         "decimal": options["decimal"],
-        "levels": stated_levels(_bounds_file(options)),
     }
 
 
@@ -291,6 +297,7 @@ def _cohort(options: Options) -> Opened:
 
     cohort = open_cohort(
         **_cohort_options(options),
+        **_levels(options),
         pheno=options["pheno"],
         outcomes=_wanted(options, "outcomes") or None,
         matched=False,
@@ -336,6 +343,7 @@ def _table(options: Options) -> Source:
         same_order=options["same_order"],
         matched=False,
         **_reading(options),
+        **_levels(options),
     )
 
 
@@ -345,8 +353,21 @@ def _reading(options: Options) -> dict[str, Any]:
         "missing": _spellings(options),
         "separator": _separator(options),
         "decimal": options["decimal"],
-        "levels": stated_levels(_bounds_file(options)),
     }
+
+
+def _levels(options: Options) -> dict[str, Any]:
+    """Return the public levels of categories, for each block its own."""
+    spec = _bounds_file(options)
+    return {
+        "levels": stated_levels(spec, "features"),
+        "outcome_levels": stated_levels(spec, "outcomes"),
+    }
+
+
+def has_levels(options: Options) -> bool:
+    """Whether the bounds file states levels of categories."""
+    return any(_levels(options).values())
 
 
 def _separator(options: Options) -> str | None:

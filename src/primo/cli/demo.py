@@ -26,7 +26,7 @@ PANEL = 2500  # other people, who are public
 
 _BOUNDS = """\
 # Public knowledge about the simulated people. Genotypes need no bounds here: they lie in 0 to 2, and
-# panel.afreq has their frequencies among other, public people.
+# panel.bed has other people, who are public, and so has their frequencies.
 [features]
 norm = "auto"         # length of a row: found privately, for a small part of the budget
 
@@ -62,14 +62,14 @@ def _demonstrate(out: Path, *, data_only: bool) -> list[str]:
     _write_cohort(out)
     say(
         f"Wrote {PEOPLE} simulated people to {out}: cohort.bed, traits.tsv, ages.tsv, bounds.toml; and "
-        f"panel.afreq, the allele frequencies of {PANEL} others, who are public."
+        f"{PANEL} others, who are public: panel.bed."
     )
     if data_only:
         return []
     where = shlex.quote(str(out))
     data = (
         f"--bfile {where}/cohort --pheno {where}/traits.tsv --covar {where}/ages.tsv "
-        f"--frequencies {where}/panel.afreq --bounds {where}/bounds.toml"
+        f"--frequencies {where}/panel.bed --bounds {where}/bounds.toml"
     )
     paid = f"--epsilon 5 --delta 1e-8 --ledger {where}/cohort.ledger"
     refused = f"fit {data} {paid} --out {where}/second"
@@ -117,27 +117,23 @@ def _write_cohort(folder: Path) -> None:
     outcomes = signal + 0.01 * (age[:, None] - 52) + rng.normal(size=(PEOPLE, OUTCOMES)) * 0.8
     people = [f"person{i:05d}" for i in range(PEOPLE)]
     lines = [f"{name}\t{name}" for name in people]
-    _write(folder / "cohort.fam", (f"{line}\t0\t0\t0\t-9\n" for line in lines))
-    _write(
-        folder / "cohort.bim",
-        (f"{1 + i // 6}\trs{1000 + i}\t0\t{10_000 * (i + 1)}\tA\tG\n" for i in range(VARIANTS)),
-    )
-    _write_bed(folder / "cohort.bed", genotypes)
+    _write_fileset(folder / "cohort", lines, genotypes)
     names = [f"score{i:02d}" for i in range(OUTCOMES)]
     _write_table(folder / "traits.tsv", names, lines, outcomes)
     _write_table(folder / "ages.tsv", ["age"], lines, age[:, None])
     _write(folder / "bounds.toml", [_BOUNDS])
-    panel = _genotypes(rng, frequency, PANEL).mean(axis=0) / 2
+    public = [f"public{i:04d}\tpublic{i:04d}" for i in range(PANEL)]
+    _write_fileset(folder / "panel", public, _genotypes(rng, frequency, PANEL))
+
+
+def _write_fileset(prefix: Path, people: list[str], genotypes: NDArray[np.int8]) -> None:
+    """Write .bed, .bim and .fam."""
+    _write(prefix.with_suffix(".fam"), (f"{line}\t0\t0\t0\t-9\n" for line in people))
     _write(
-        folder / "panel.afreq",
-        (
-            "#CHROM\tID\tREF\tALT\tALT_FREQS\tOBS_CT\n",
-            *(
-                f"{1 + i // 6}\trs{1000 + i}\tG\tA\t{panel[i]:.6g}\t{2 * PANEL}\n"
-                for i in range(VARIANTS)
-            ),
-        ),
+        prefix.with_suffix(".bim"),
+        (f"{1 + i // 6}\trs{1000 + i}\t0\t{10_000 * (i + 1)}\tA\tG\n" for i in range(VARIANTS)),
     )
+    _write_bed(prefix.with_suffix(".bed"), genotypes)
 
 
 def _genotypes(
@@ -160,7 +156,7 @@ def _write_bed(path: Path, genotypes: NDArray[np.int8]) -> None:
     import numpy as np
 
     code = np.array([0b11, 0b10, 0b00], dtype=np.uint8)[genotypes.T]
-    code = np.pad(code, ((0, 0), (0, -PEOPLE % 4))).reshape(VARIANTS, -1, 4)
+    code = np.pad(code, ((0, 0), (0, -len(genotypes) % 4))).reshape(VARIANTS, -1, 4)
     packed = code[..., 0] | code[..., 1] << 2 | code[..., 2] << 4 | code[..., 3] << 6
     with new_file(path) as file:
         file.write(bytes([0x6C, 0x1B, 0x01]) + packed.astype(np.uint8).tobytes())

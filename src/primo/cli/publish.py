@@ -18,7 +18,7 @@ import tomli_w
 from click.core import ParameterSource
 
 from primo.cli.accuracy import accuracy_numbers, show_accuracy
-from primo.cli.data import Opened, named_by
+from primo.cli.data import Opened, has_levels, named_by
 from primo.cli.options import checked
 from primo.cli.output import counted, say, show_json
 from primo.errors import InputError, PrimoError, WeakGuaranteeWarning
@@ -259,6 +259,8 @@ def run(request: Request) -> None:
             say("\n".join(lines))
         else:
             say("Nothing was published and nothing was charged.")
+        if has_levels(request.options):
+            say("A value that is none of the stated levels of its column counts as missing.")
         raise
     _finished(request, bundle)
 

@@ -175,7 +175,9 @@ class SqliteStore:
                 remedy=Message.of(
                     "make one with ",
                     Advice(
-                        "create_ledger", "primo.create_ledger(...)", about=shlex.quote(self.where)
+                        "create_ledger_at",
+                        "create_ledger (primo ledger init)",
+                        about=shlex.quote(self.where),
                     ),
                 ),
             )

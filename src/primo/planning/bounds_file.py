@@ -94,14 +94,10 @@ def read_bounds_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     return table
 
 
-def stated_levels(table: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the levels that a bounds file states, by name or pattern of a column."""
-    return {
-        name: column["levels"]
-        for block in _BLOCKS
-        for name, column in table.get(block, {}).get("columns", {}).items()
-        if "levels" in column
-    }
+def stated_levels(table: Mapping[str, Any], block: str) -> dict[str, list[Any]]:
+    """Return the levels that a bounds file states for a block, by name or pattern of a column."""
+    columns = table.get(block, {}).get("columns", {})
+    return {name: column["levels"] for name, column in columns.items() if "levels" in column}
 
 
 def without_levels(spec: Mapping[str, Any] | None) -> dict[str, Any]:

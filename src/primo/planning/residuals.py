@@ -57,9 +57,7 @@ class ResidualGrid:
 
 def wide_factor(plan: Plan) -> float:
     """Return how much longer than the features' norm a row inside a residual may be."""
-    clip = plan.features
-    longest = math.sqrt(clip.width) / clip.norm if clip.box else _WIDEST
-    return min(max(1.0, longest), _WIDEST)
+    return min(max(1.0, plan.features.longest / plan.features.norm), _WIDEST)
 
 
 def residual_grid(plan: Plan, coefficients: Matrix) -> ResidualGrid:
@@ -82,5 +80,5 @@ def residual_grid(plan: Plan, coefficients: Matrix) -> ResidualGrid:
     room = math.floor(math.log2(longest / max(float(lengths.max()), 1e-300)))
     bits = max(0, min(room, _MOST_BITS))
     steps *= np.minimum(1.0, longest / np.maximum(lengths, 1e-300))
-    integers = np.trunc(steps * 2.0**bits)
+    integers = np.rint(steps * 2.0**bits)
     return ResidualGrid(integers=integers, bits=bits, clip=plan.outcomes.norm)

@@ -85,4 +85,6 @@ def round_plan(plan: Plan, number: int, clip: float) -> Plan:
         rounds=None,
         auto_norms=(),
         norm_search=None,
+        centre_search=None,
+        column_search=None,
     )

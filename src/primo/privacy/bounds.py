@@ -40,7 +40,8 @@ class Bounds:
     norm
         Largest Euclidean norm of a row, *in scaled units* if a range, centre or scale is given, else
         in the data's own units. Longer rows are shortened, not dropped. "auto" has it found privately
-        from a noisy histogram of row lengths, for a small part of the budget: recommended.
+        from a noisy histogram of row lengths, for a small part of the budget: recommended. Where public
+        numbers say that it pays, centres are found, too, and scales where nothing else is given.
     lower, upper
         Range of each column (one number for all columns, or one per column). Values outside are
         moved to its end. The range also centres and scales: scaled units are
@@ -227,7 +228,9 @@ class Bounds:
         and 28 % at 100, 3 % and 9 % at 25; of half of the 1000 Genomes' haplotypes, by frequencies of
         the other half, 11 % and 23 % at 100 neighbours, 14 % and 28 % at 25, and 3 % at all common
         ones (5 %) of six regions, 15 % at all above 1 %. The factor was chosen on these data. One
-        variant whose panel frequency is far off can lengthen many rows; give `norm` where that matters.
+        variant whose panel frequency is far off can lengthen many rows. Rows are often shorter than this
+        allows, or their usual length is a better bound: ``norm="auto"`` finds a norm privately and is
+        recommended where there are rows enough (1000 and more, at an epsilon of 1).
         """
         f = _numbers("frequencies", frequencies)
         if f.ndim != 1 or not len(f) or not ((f >= 0) & (f <= 1)).all():

@@ -7,8 +7,9 @@ Shortening multiplies slopes, for rows without a preferred direction, by
     F = E[r·min(r, b_x)] / E[min(r, b_x)²] · κ,    κ = P(q ≤ b_y) + (l − 1)/l·E[b_y/q; q > b_y],
 
 at least 1 times at most 1: shortened features make slopes too long, shortened outcomes too short. The
-predicted error is what a slope that is F times too long costs, plus the noise, plus what is lost with
-the lengths themselves: rows that lie far off their public centre differ in length by what they tell, so
+predicted error is what a slope that is F times too long costs (half of it counted for each block by
+itself, since the two factors cancel for ideal rows only), plus the noise, plus what is lost with the
+lengths themselves: rows that lie far off their public centre differ in length by what they tell, so
 a norm below all of them takes that away. Every term is an average over the histogram.
 """
 
@@ -30,7 +31,9 @@ Floats = NDArray[np.float64]
 # Tuned on the cells that benchmarks/norms.py marks so; the result hardly depends on any of them.
 EXPLAINED = 0.5  # share of the outcomes' variance that the features are taken to explain
 NOISE = 12.0  # times the noise of even directions: slopes are loud where features vary little
+CANCELS = 0.5  # share of the factors of the two blocks that is taken to cancel
 BENT = 0.2  # what shortening costs beyond its factor, where rows have preferred directions
+OUTCOMES_BENT = 1.0  # the same for outcomes, whose long rows often tell most
 OFF_CENTRE = 0.1  # least share of a row's squared length that is taken to be its mean
 RADIAL = 0.2  # share of the signal that lies along the mean of rows far off their centre
 FAR_OFF = 0.9  # largest such share that is believed
@@ -281,8 +284,11 @@ def _predicted(
     noise = x.square * (c2 * bx * by * gain) ** 2 / variation
     noise = noise + EXPLAINED * k * (c1 * bx**2 * gain) ** 2 / 2
     noise = NOISE * noise
-    lost = EXPLAINED * (noise / (noise + EXPLAINED) + (1 - factor) ** 2)
+    own = ((1 - x.factor) ** 2)[:, None] + ((1 - y.factor) ** 2)[None, :]
+    bias = CANCELS * (1 - factor) ** 2 + (1 - CANCELS) * own
+    lost = EXPLAINED * (noise / (noise + EXPLAINED) + bias)
     lost = lost + EXPLAINED * BENT * ((1 - x.mean_factor) ** 2)[:, None]
+    lost = lost + EXPLAINED * OUTCOMES_BENT * ((1 - y.mean_factor) ** 2)[None, :]
     lost = lost + EXPLAINED * _radial(d) * (x.off_centre**2 * x.flattened)[:, None]
     if intercept:
         offset = y.off_centre / (1 - min(y.off_centre, FAR_OFF))

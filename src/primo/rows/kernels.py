@@ -175,7 +175,8 @@ def _range_row(
         value = np.trunc(value)
         length = _plus(length, value * value)
         out[j] = value
-    return length if sizes < reach else np.inf  # NaN is not below `reach` either
+    vouched = sizes < reach  # NaN is not
+    return length if vouched else np.inf
 
 
 @_compiled(inline="always")
@@ -190,7 +191,9 @@ def _scale_residual(
         value = np.trunc(value)
         length = _plus(length, value * value)
         out[j] = value
-    return length if length < reach**2 else np.inf
+    if length < reach**2:
+        return length
+    return np.inf
 
 
 @_compiled(inline="always")
@@ -211,13 +214,16 @@ def _range_residual(
         if fill:
             value = value if abs(row[j]) <= _LARGEST else 0.0
         sizes = _plus(sizes, abs(value))
-        value = upper[j] if value > upper[j] else (lower[j] if value < lower[j] else value)
+        low, high = lower[j], upper[j]
+        value = high if value > high else (low if value < low else value)
         value = np.trunc(value - predicted[j])
         if fill:
             value = value if abs(row[j]) <= _LARGEST else 0.0
         length = _plus(length, value * value)
         out[j] = value
-    return length if sizes < reach else np.inf
+    if sizes < reach:
+        return length
+    return np.inf
 
 
 # `fill` is tested once per row, not once per value: the loops over values stay short.

@@ -102,13 +102,16 @@ def test_outcomes(make, tmp_path):
         bundle.table("outcomes", ["x"])
 
 
-def test_infinite_and_huge_numbers_keep_their_width(tmp_path):
+def test_huge_numbers_keep_their_width_and_infinite_ones_have_their_name(tmp_path):
     values = np.array([0.0, -0.0, 1.5, -math.inf, math.inf, 1e-300, -5e-324, 1.7e308])
     path = tmp_path / "t.tsv"
     with path.open("wb") as file, open_table(file, path.name, {"x": "number"}) as write:
         write({"x": values})
     lines = path.read_text().split()[1:]
-    assert {len(line) for line in lines} == {17}
+    finite = [line for line in lines if "inf" not in line]
+    assert {len(line) for line in finite} == {17}
+    assert finite[2] == "+1.500000000e+000"
+    assert [line for line in lines if "inf" in line] == ["-inf", "inf"]
     for read in (pd.read_csv(path)["x"].to_numpy(), pl.read_csv(path)["x"].to_numpy()):
         np.testing.assert_allclose(read, values, rtol=1e-9)
 

@@ -99,6 +99,34 @@ def test_single_indicators_and_one_block(table):
     np.testing.assert_array_equal(part, EXPECTED[:, 1:3])
 
 
+def test_levels_hold_for_their_block_alone(tmp_path, monkeypatch):
+    """A pattern of the outcomes must not catch a feature, in the same table or in two."""
+    monkeypatch.chdir(tmp_path)
+    write("csv")
+    for more in ({}, {"outcomes_table": "t.csv", "id_column": "id"}):
+        source = table_source(
+            "t.csv",
+            features="sex,age",
+            outcomes="region",
+            levels={"sex": LEVELS["sex"]},
+            outcome_levels={"*": LEVELS["region"]},
+            **more,
+        )
+        assert source.feature_names == ("sex=M", "age")
+        assert source.outcome_names == ("region=south", "region=west")
+        block = next(iter(source.blocks(N)))
+        np.testing.assert_array_equal(block.features[:, 0], EXPECTED[:, 0])
+        np.testing.assert_array_equal(block.outcomes, EXPECTED[:, 1:3])
+    with pytest.raises(InputError, match="as features and as outcomes"):
+        table_source(
+            "t.csv",
+            features="status",
+            outcomes="status",
+            levels={"status": LEVELS["status"]},
+            outcome_levels={},
+        )
+
+
 def test_all_columns_by_default_and_by_pattern(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     levels = {"sex": LEVELS["sex"], "re*": LEVELS["region"]}

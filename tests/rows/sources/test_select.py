@@ -63,7 +63,7 @@ def test_lists(tmp_path):
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="UTF-8"):
         read_list(path)
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="there is no file"):
         read_list(tmp_path / "absent")
 
 

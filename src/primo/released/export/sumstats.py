@@ -9,16 +9,11 @@ Guarantee: post-processing of a release; costs no privacy.
 
 from __future__ import annotations
 
-import datetime
-import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +22,11 @@ from primo._util.atomic import new_folder, publish
 from primo._util.writers import escaped
 from primo.errors import Argument, InputError
 from primo.released.export.scoring import safe_names, text_file
+from primo.released.export.sumstats_metadata import privacy_facts, ssf_metadata, write_yaml
 from primo.released.marginal import MarginalEffects, SummaryStatistics
-from primo.released.statement import statement
 from primo.variants import Variants
 
-__all__ = ["FORMATS", "SumstatsFiles", "privacy_facts", "write_summary_statistics"]
+__all__ = ["FORMATS", "SumstatsFiles", "write_summary_statistics"]
 
 _NUMBER = "%.7g"
 _ABSENT = "NA"
@@ -149,9 +144,9 @@ def write_summary_statistics(
             lines = _Lines(statistics=statistics, effects=statistics.outcome(name), places=places)
             _write_table(made / file, chosen, lines)
             if format == "gwas-ssf":
-                meta = _metadata(made / file, name, statistics, genome_build, facts)
-                _write_yaml(made / f"{file}-meta.yaml", meta)
-        _write_yaml(made / "guarantee.yaml", facts)
+                meta = ssf_metadata(made / file, name, statistics, genome_build, facts)
+                write_yaml(made / f"{file}-meta.yaml", meta)
+        write_yaml(made / "guarantee.yaml", facts)
         publish(made, target)
     return SumstatsFiles(
         paths=tuple(target / file for file in files),
@@ -160,50 +155,6 @@ def write_summary_statistics(
         hidden=int((~statistics.determined).sum()),
         unfit=unfit,
     )
-
-
-def privacy_facts(statistics: SummaryStatistics, digest: str | None = None) -> dict[str, Any]:
-    """Return the guarantee and what the numbers are, for a metadata file."""
-    release, plan = statistics.release, statistics.release.plan
-    return {
-        "differential_privacy": {
-            "mechanism": "discrete Gaussian noise on the moments of rows shortened to public bounds",
-            "protection": str(plan.protection),
-            "epsilon": plan.epsilon,
-            "delta": plan.budget.delta,
-            "mu": plan.mu,
-            "neighbours": "replace one row",
-            "rows_per_person": plan.rows_per_person,
-            "person_epsilon": plan.person_epsilon,
-            "publishable": release.publishable,
-            "release_sha256": digest,
-        },
-        "statistics": {
-            "effect": "slope of the outcome on copies of the effect allele, beside "
-            + _beside(statistics),
-            "standard_error": "privacy noise and sampling together",
-            "effective_n": "people whose study without noise would have the same standard error",
-            "people": statistics.n,
-            "variants_hidden_by_noise": int((~statistics.determined).sum()),
-            "effect_allele_frequency": _frequency_words(statistics),
-            "notes": list(statistics.notes),
-        },
-        "statement": statement(release),
-    }
-
-
-def _beside(statistics: SummaryStatistics) -> str:
-    constant = ["an intercept"] if statistics.release.plan.intercept else []
-    return ", ".join([*constant, *statistics.covariates]) or "nothing else"
-
-
-def _frequency_words(statistics: SummaryStatistics) -> str:
-    error = statistics.frequency_error
-    if error is None:
-        return "public centre of the genotypes over the number of copies"
-    if not error.any():
-        return "of the rows, exact, because the features are public"
-    return f"released mean; its privacy noise has standard deviation {error.max():.3g} at most"
 
 
 def frequencies_of(statistics: SummaryStatistics) -> NDArray[np.float64]:
@@ -362,58 +313,3 @@ FORMATS: Mapping[str, _Format] = {
     "regenie": _Format(ending=".regenie", separator=" ", columns=_regenie),
     "plink2": _Format(ending=".glm.linear", separator="\t", columns=_plink),
 }
-
-
-def _metadata(
-    path: Path,
-    outcome: str,
-    statistics: SummaryStatistics,
-    genome_build: str,
-    facts: dict[str, Any],
-) -> dict[str, Any]:
-    """Return what the metadata file of GWAS-SSF says; what it has no field for is in our own fields."""
-    with path.open("rb") as file:
-        md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    privacy = facts["differential_privacy"]
-    warning = "" if privacy["publishable"] else "Not for publication: the noise is reproducible. "
-    return {
-        "author_notes": f"{warning}Differentially private: protection {privacy['protection']}, epsilon "
-        f"{privacy['epsilon']!r}, delta {privacy['delta']!r} (replace one row). Standard errors contain "
-        "the privacy noise; the fields differential_privacy, statistics and statement say more.",
-        "date_metadata_last_modified": datetime.datetime.now(datetime.UTC).date(),
-        "trait_description": [outcome],
-        "genome_assembly": genome_build,
-        "coordinate_system": "1-based",
-        "samples": [{"sample_size": statistics.n}],
-        "data_file_name": path.name,
-        "file_type": "GWAS-SSF v1.0",
-        "data_file_md5sum": md5,
-        "analysis_software": f"primo {version('primo-dp')}",
-        "adjusted_covariates": list(statistics.covariates),
-        "is_harmonised": False,
-        "is_sorted": True,
-        **facts,
-    }
-
-
-def _write_yaml(path: Path, content: Mapping[str, Any]) -> None:
-    with text_file(path) as file:
-        file.writelines(f"{line}\n" for line in _yaml(content))
-
-
-def _yaml(content: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    """Yield the lines of a YAML mapping: JSON's strings, numbers and lists are YAML's, too."""
-    for key, value in content.items():
-        if isinstance(value, Mapping):
-            yield f"{indent}{key}:"
-            yield from _yaml(value, indent + "  ")
-        elif isinstance(value, datetime.date):
-            yield f"{indent}{key}: {value.isoformat()}"
-        elif isinstance(value, str) and "\n" in value:
-            yield f"{indent}{key}: |"
-            yield from (f"{indent}  {line}".rstrip() for line in value.splitlines())
-        else:
-            text = json.dumps(value)
-            if isinstance(value, float) and "." not in text:
-                text = text.replace("e", ".0e")  # many readers of YAML take 1e-06 for a word
-            yield f"{indent}{key}: {text}"

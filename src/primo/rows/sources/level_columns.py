@@ -19,7 +19,14 @@ from primo.levels import Levels, levels_for
 from primo.rows.sources.base import Ids, Rows
 from primo.rows.sources.table_columns import Store, TableColumns
 
-__all__ = ["LevelStore", "code_batch", "coded_cells", "with_levels"]
+__all__ = [
+    "LevelStore",
+    "code_batch",
+    "coded_cells",
+    "levels_of",
+    "stored_names",
+    "with_levels",
+]
 
 #: Added to codes, so that no number that means a missing value (-9, 0, 99) is taken for one.
 _OFFSET = 2.0**20
@@ -95,11 +102,11 @@ class LevelStore:
 
     def check(self, names: Sequence[str]) -> None:
         """Refuse columns whose declared type is not numeric, except categories."""
-        self.store.check(self._stored(names))
+        self.store.check(self.stored(names))
 
     def numbers(self, names: Sequence[str], order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield these columns of the rows `order`, indicators among them."""
-        stored = self._stored(names)
+        stored = self.stored(names)
         place = {name: i for i, name in enumerate(stored)}
         parts: list[
             tuple[int, Levels | None, int]
@@ -128,7 +135,7 @@ class LevelStore:
         found: Ids | None = self.store.labels(names)
         return found
 
-    def _stored(self, names: Sequence[str]) -> list[str]:
+    def stored(self, names: Sequence[str]) -> list[str]:
         """Return the columns of the table behind these columns, each once."""
         owner = {i: name for name, indicators in self.indicators.items() for i in indicators}
         return list(dict.fromkeys(owner.get(name, name) for name in names))
@@ -140,7 +147,7 @@ def with_levels(table: TableColumns, stated: Mapping[str, Any] | None) -> TableC
     `stated` maps names, or patterns, of columns to their levels. Those that the table does not have are
     ignored: a study may have several files.
     """
-    if not stated:
+    if not stated or isinstance(table.store, LevelStore):  # or they were stated when it was opened
         return table
     own = [name for name in table.store.header if name and name not in table.id_columns]
     found = levels_for(stated, own)
@@ -151,3 +158,17 @@ def with_levels(table: TableColumns, stated: Mapping[str, Any] | None) -> TableC
     indicators = store.indicators
     names = tuple(i for name in table.names for i in indicators.get(name, (name,)))
     return replace(table, store=store, names=names, missing_numbers=())
+
+
+def stored_names(table: TableColumns) -> list[str]:
+    """Return the columns of the file behind the chosen ones, each once."""
+    store: Any = table.store
+    return store.stored(table.names) if isinstance(store, LevelStore) else list(table.names)
+
+
+def levels_of(table: TableColumns) -> dict[str, Levels]:
+    """Return the levels of the chosen columns that have some, by their names in the file."""
+    store: Any = table.store
+    if not isinstance(store, LevelStore):
+        return {}
+    return {name: store.levels[name] for name in stored_names(table) if name in store.levels}

@@ -22,20 +22,22 @@ def choose(
     *,
     what: str = "columns",
     where: str,
+    also: Sequence[str] = (),
     lists: bool = True,
 ) -> tuple[str, ...]:
     """Return the columns that `wanted` asks for, each once.
 
     `wanted` holds names and shell patterns ('snp_*', 'q_[0-9]*'); an item that is the name of a column
     is not used as a pattern. With `lists`, an item may also be several names and patterns with commas
-    between them ('age,sex,snp_*'); a name that itself contains a comma is found first. The order is
+    between them ('age,sex,snp_*'); a name that itself contains a comma is found first. Names in `also`
+    may be asked for, too, but patterns and messages do not count them. The order is
     that of `wanted`; a pattern gives its columns in the order of `available`. `what` and `where` appear
     in messages: "features", "cohort.csv".
     """
     wanted = [wanted] if isinstance(wanted, str) else list(wanted)
     if not wanted:
         raise InputError(f"no {what} were asked for; give names or patterns of columns of {where}")
-    present = set(available)
+    present = {*available, *also}
     if lists:
         wanted = [item for text in wanted for item in _items(text, present, available)]
     chosen: dict[str, None] = {}

@@ -86,8 +86,8 @@ class TableColumns:
         available = [name for name in self.store.header if name and name not in self.id_columns]
         # A column of categories stands for its indicators, which may be asked for one by one as well.
         parts: dict[str, tuple[str, ...]] = getattr(self.store, "indicators", {})
-        available += [part for name in available for part in parts.get(name, ())]
-        chosen = choose(available, wanted, what=what, where=self.where)
+        also = [part for name in available for part in parts.get(name, ())]
+        chosen = choose(available, wanted, what=what, where=self.where, also=also)
         names = tuple(dict.fromkeys(part for name in chosen for part in parts.get(name, (name,))))
         self.store.check(names)
         return replace(self, names=names)

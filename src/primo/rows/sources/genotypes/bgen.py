@@ -45,7 +45,7 @@ class BgenColumns(VariantColumns):
     def people(self) -> People:
         """Read who the people are: from the `.sample` file, or from the file itself."""
         with _reader(self.path) as reader:
-            named = tuple(reader.samples) if reader.header.has_sample_ids else None
+            named = _named(reader, self.path)
         if self.sample is None:
             assert named is not None  # `open_bgen` checked it
             return People(where=self.path, iid=canonical_ids(named), fid=None)
@@ -79,20 +79,25 @@ class BgenColumns(VariantColumns):
                     yield slots[number], self._dosage(record, self.variants.names[slots[number]])
 
     def _dosage(self, record: Any, name: str) -> Dosage:
-        try:
-            with _silence():
-                ploidy, dosage = record.ploidy, record.alt_dosage
-        except Exception:  # the package raises ValueError and others, which may quote the file
-            ploidy = dosage = None
-        if dosage is None:
-            raise InputError(f"{self.path} cannot be read: it is truncated or corrupt")
+        ploidy = self._decoded(record, "ploidy")
         if not ((ploidy == 1) | (ploidy == 2)).all():
             raise InputError(
                 f"{self.path}: variant {name} has genotypes of neither one nor two copies",
                 remedy=Message.of("leave such variants out with ", Argument("exclude")),
             )
+        dosage = self._decoded(record, "alt_dosage")
         doubled: Dosage = np.where(ploidy == 1, 2 * dosage, dosage).astype(np.float32)
         return doubled
+
+    def _decoded(self, record: Any, what: str) -> NDArray[Any]:
+        try:
+            with _silence():
+                found: NDArray[Any] | None = getattr(record, what)
+        except Exception:  # the package raises ValueError and others, which may quote the file
+            found = None
+        if found is None:
+            raise InputError(f"{self.path} cannot be read: it is truncated or corrupt")
+        return found
 
 
 def open_bgen(
@@ -167,6 +172,19 @@ def _reader(path: Path) -> Iterator[Any]:
             yield reader
         finally:
             reader.close()
+
+
+def _named(reader: Any, path: Path) -> tuple[str, ...] | None:
+    """Return the ids in the file, or None where it has none; a broken one is not quoted."""
+    if not reader.header.has_sample_ids:
+        return None
+    try:
+        named = tuple(name.strip() for name in reader.samples)
+    except Exception:  # UnicodeDecodeError, and what the package raises
+        named = ("",)
+    if not all(named):
+        raise InputError(f"{path} is not a BGEN file, or its header is broken")
+    return named
 
 
 def _records(reader: Any, path: Path) -> Iterator[Any]:

@@ -77,6 +77,7 @@ def open_cohort(
     multiallelic: Literal["refuse", "skip"] = "refuse",
     also_missing: Sequence[str] = (),
     levels: Mapping[str, Sequence[Any]] | None = None,
+    outcome_levels: Mapping[str, Sequence[Any]] | None = None,
     decimal: str = ".",
     matched: bool = True,
 ) -> Cohort:
@@ -114,8 +115,9 @@ def open_cohort(
         Whether variants with several ALT alleles are an error or left out.
     also_missing
         Further cells of `pheno` and `covar` that mean a missing value.
-    levels, decimal
-        Public levels of categories in `pheno` and `covar`, and the decimal sign, as in `open_table`.
+    levels, outcome_levels, decimal
+        Public levels of categories in `covar` and `pheno` (in `pheno` `outcome_levels`, if given), and
+        the decimal sign, as in `table_source`.
     matched
         Whether to find out who is in all files and lists. If not, the cohort can only be used for a
         plan, with at most as many rows as the smallest file or list of people to keep, until its source
@@ -157,9 +159,10 @@ def open_cohort(
     genotypes, known = choose_variants(
         genotypes, counts, extract, exclude, frequencies, maf, multiallelic
     )
-    how: dict[str, Any] = {"also_missing": also_missing, "levels": levels, "decimal": decimal}
-    phenotypes = _choose_outcomes(pheno, outcomes, how)
-    covariates = [open_covariates(path, **how) for path in _paths(covar)]
+    how: dict[str, Any] = {"also_missing": also_missing, "decimal": decimal}
+    coded = levels if outcome_levels is None else outcome_levels
+    phenotypes = _choose_outcomes(pheno, outcomes, {**how, "levels": coded})
+    covariates = [open_covariates(path, **how, levels=levels) for path in _paths(covar)]
     for table in [*phenotypes, *covariates]:
         table.store.check(table.names)  # before anything is charged
     tables = [*phenotypes, *covariates]

@@ -50,7 +50,7 @@ def expected_copies(record: Any, path: Path, name: str, people: int) -> Dosage:
     values = _field(record, "GP", path, name, people)
     if values.shape[1] not in (2, 3):
         raise InputError(f"{path}: variant {name} has probabilities (GP) of more than two copies")
-    if not np.nanmax(values, initial=0.0) <= _LARGEST:
+    if (values > _LARGEST).any():
         raise InputError(
             f"{path}: the field GP of variant {name} holds no probabilities; values on the phred scale "
             "are not read",
@@ -83,4 +83,6 @@ def _field(record: Any, field: str, path: Path, name: str, people: int) -> Dosag
         raise InputError(f"{path}: variant {name} has no numbers in the field {field}")
     if found.dtype.kind == "i":  # htslib marks missing integers with the smallest ones
         found = np.where(found < 0, np.nan, found)
-    return found.reshape(people, -1).astype(np.float32)
+    numbers: Dosage = found.reshape(people, -1).astype(np.float32)
+    numbers[np.isnan(numbers)] = np.nan  # htslib's missing values are NaN that signal in arithmetic
+    return numbers

@@ -10,7 +10,7 @@ from typing import Any
 from primo.errors import Argument, InputError, Message
 from primo.rows.sources.base import Source
 from primo.rows.sources.join import match
-from primo.rows.sources.level_columns import with_levels
+from primo.rows.sources.level_columns import levels_of, stored_names, with_levels
 from primo.rows.sources.paired import PairedSource, SplitSource, Unmatched
 from primo.rows.sources.select import refuse_overlap
 from primo.rows.sources.table_columns import TableColumns
@@ -127,6 +127,7 @@ def table_source(
     separator: str | None = None,
     decimal: str = ".",
     levels: Mapping[str, Sequence[Any]] | None = None,
+    outcome_levels: Mapping[str, Sequence[Any]] | None = None,
     scratch: str | Path | None = None,
     matched: bool = True,
 ) -> Source:
@@ -134,7 +135,8 @@ def table_source(
 
     `table` and `outcomes_table` are what `open_table` takes, or what it returned, if the two need
     different settings; `features` and `outcomes` are names and patterns of columns, and `levels` those
-    of categories, which become indicators (`open_table`). Two tables are
+    of categories, which become indicators (`open_table`); `outcome_levels` are those of the outcomes, if
+    the same names or patterns mean something else there. Two tables are
     joined by `id_column`, and hold the people who are in both. Without ids, `same_order=True` states
     that row i is the same person in both; only the number of rows can be checked.
 
@@ -157,6 +159,8 @@ def table_source(
     >>> source.n, source.feature_names, source.outcome_names
     (3, ('age', 'dose'), ('pulse',))
     """
+    if outcome_levels is None:
+        outcome_levels = levels
 
     def opened(source: Any) -> TableColumns:
         if isinstance(source, TableColumns):
@@ -167,17 +171,19 @@ def table_source(
             missing=missing,
             separator=separator,
             decimal=decimal,
-            levels=levels,
             scratch=scratch,
         )
 
-    left = opened(table).select(features, what="features")
+    whole = opened(table)
+    left = with_levels(whole, levels).select(features, what="features")
     if outcomes_table is None:
-        right = left.select(outcomes, what="outcomes")
-        refuse_overlap(left.names, right.names)
-        both = left.select([*left.names, *right.names])
+        right = with_levels(whole, outcome_levels).select(outcomes, what="outcomes")
+        refuse_overlap(stored_names(left), stored_names(right))
+        known = {**levels_of(left), **levels_of(right)}
+        both = with_levels(whole, known).select([*left.names, *right.names])
         return SplitSource(columns=both, d=len(left.names), rows=range(left.n))
-    right = opened(outcomes_table).select(outcomes, what="outcomes")
+    other = with_levels(opened(outcomes_table), outcome_levels)
+    right = other.select(outcomes, what="outcomes")
     refuse_overlap(left.names, right.names)
     if same_order:
         return _in_same_order(left, right)
