@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 import primo
 from baselines.adassp import AdaSSP
 from baselines.base import Baseline, MomentBaseline
+from baselines.boosted_adassp import BoostedAdaSSP
 from baselines.diffprivlib import DiffprivlibRegression
 from baselines.dpsgd import DPSGDEach, DPSGDJoint
+from baselines.hessian_mixing import HessianMixing
 from baselines.least_squares import LeastSquares, Ridge
 from baselines.ssp import ComposedSSP
 from experiments.figures.from_moments import release_moments
@@ -280,6 +282,22 @@ _ALL = (
         protection="both",
         baseline=True,
         fit=_baseline(AdaSSP, joint=True),
+    ),
+    Method(
+        name="boosted-adassp",
+        label="BoostedAdaSSP",
+        protection="both",
+        baseline=True,
+        needs_rows=True,
+        fit=_baseline(BoostedAdaSSP),
+    ),
+    Method(
+        name="ihm",
+        label="Iterative Hessian Mixing",
+        protection="both",
+        baseline=True,
+        needs_rows=True,
+        fit=_baseline(HessianMixing),
     ),
     Method(
         name="dpsgd-each",

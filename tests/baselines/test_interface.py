@@ -10,7 +10,9 @@ from sklearn.model_selection import cross_val_predict
 from baselines import diffprivlib
 from baselines.adassp import AdaSSP
 from baselines.base import ExactMoments, MomentBaseline
+from baselines.boosted_adassp import BoostedAdaSSP
 from baselines.diffprivlib import DiffprivlibRegression
+from baselines.hessian_mixing import HessianMixing
 from baselines.least_squares import LeastSquares, Ridge
 from baselines.ssp import COMPOSITIONS, ComposedSSP
 from primo.errors import InputError
@@ -20,6 +22,8 @@ PRIVATE = [
     *(ComposedSSP(5.0, 1e-6, composition=name, **BOUNDS) for name in COMPOSITIONS),
     ComposedSSP(5.0, 1e-6, joint=True, ridge="none", outcome_limit=2.0, **BOUNDS),
     AdaSSP(5.0, 1e-6, **BOUNDS),
+    BoostedAdaSSP(5.0, 1e-6, rounds=7, **BOUNDS),
+    HessianMixing(5.0, 1e-6, **BOUNDS),
     DiffprivlibRegression(5.0, 1e-6, **BOUNDS),
 ]
 ALL = [LeastSquares(), Ridge(), *PRIVATE]

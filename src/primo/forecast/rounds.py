@@ -7,7 +7,7 @@ from primo.released.estimate.rounds.gradual import LOST, lost_in_noise
 
 __all__ = ["recommend_rounds"]
 
-FEW, MANY = 5, 25
+FEW, MANY = 3, 25
 
 
 def recommend_rounds(made: Plan) -> int:

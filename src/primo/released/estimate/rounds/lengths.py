@@ -46,6 +46,7 @@ class Lengths:
     lengths: Matrix  # (rounds,) root mean square; of the outcomes themselves in the first round
     slopes: Matrix  # (rounds,) κ
     directions: float  # m
+    saturated: bool  # whether nearly all residuals of the last round were clipped
 
 
 def clip_in_lengths(m: float) -> float:
@@ -108,17 +109,21 @@ def residual_lengths(n: int, rounds: Sequence[ReleasedRound]) -> Lengths:
     """
     m = directions(rounds[0])
     lengths = []
+    saturated = False
     for number, released in enumerate(rounds):
         moments, clip = released.outcome_moments, released.clip
         total = float(np.trace(moments) if moments.ndim == 2 else moments.sum())
         squares = max(total, released.outcome_sigma * math.sqrt(len(moments))) / n
+        saturated = squares >= SATURATED * clip**2
         seen = length_of(min(squares, SATURATED * clip**2), clip, m)
         if number == 0:
             lengths.append(max(seen, math.sqrt(squares)))
             continue
         expected = clip / clip_in_lengths(m)
-        if squares < SATURATED * clip**2 or seen > expected:
+        if not saturated or seen > expected:
             expected = float(np.clip(seen, expected / FARTHEST, expected * FARTHEST))
         lengths.append(expected)
     slopes = [mean_slope(s, released.clip, m) for s, released in zip(lengths, rounds, strict=True)]
-    return Lengths(lengths=np.array(lengths), slopes=np.array(slopes), directions=m)
+    return Lengths(
+        lengths=np.array(lengths), slopes=np.array(slopes), directions=m, saturated=saturated
+    )

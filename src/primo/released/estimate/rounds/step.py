@@ -71,4 +71,6 @@ def _estimate(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths) -> tu
     first, last = float(known.lengths[0]), float(known.lengths[-1])
     left = plan.n * first**2 - float(np.einsum("ij,ij->", coefficients, explained))
     left += fitted.predicted_excess or 0.0
-    return coefficients, min(max(math.sqrt(max(left, 0.0) / plan.n), last / FASTEST), first)
+    # A round that clipped nearly all residuals does not say that they have become shorter.
+    least = last if known.saturated and len(rounds) > 1 else last / FASTEST
+    return coefficients, min(max(math.sqrt(max(left, 0.0) / plan.n), least), first)

@@ -1,1 +1,0 @@
-"""What several rounds buy: a float emulation of the release in rounds, and the page of evidence."""
