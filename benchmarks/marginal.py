@@ -7,7 +7,7 @@ A population of people is simulated: genotypes in linkage, two covariates that g
 them, outcomes y = Xβ + Zγ + noise. Cohorts are drawn from it with replacement; a release is the cohort's
 moments plus Gaussian noise of the plan's scales, the same law as a real one. The truth is the
 population's own marginal slope, by least squares on all of it. Noisy and weak cells are among them: an ε
-of 0.3, no signal at all, rare variants.
+of 0.3, no signal at all, rare variants, bounds that shorten a tenth of the rows.
 """
 
 from __future__ import annotations
@@ -49,11 +49,13 @@ class Cell:
     heritability: float  # share of an outcome's variance that the variants explain
     rarest: float = 0.1  # smallest frequency of the rarer allele
     covariates: bool = False
+    frequencies: bool = False  # bounds by public frequencies, which shorten some rows
     l: int = 3
 
     @property
     def name(self) -> str:
         beside = ", covariates" if self.covariates else ""
+        beside += ", frequencies" if self.frequencies else ""
         return (
             f"{self.protection} n={self.n} d={self.d} ε={self.epsilon:g} h²={self.heritability:g} "
             f"maf≥{self.rarest:g}{beside}"
@@ -67,6 +69,8 @@ CELLS = (
     Cell(protection="both", n=20_000, d=100, epsilon=2.0, heritability=0.05),
     Cell(protection="both", n=5_000, d=20, epsilon=5.0, heritability=0.5, rarest=0.02),
     Cell(protection="both", n=30_000, d=20, epsilon=3.0, heritability=0.3, covariates=True),
+    Cell(protection="both", n=5_000, d=20, epsilon=5.0, heritability=0.5, frequencies=True),
+    Cell(protection="both", n=50_000, d=100, epsilon=5.0, heritability=0.05, frequencies=True),
     Cell(protection="features", n=30_000, d=20, epsilon=2.0, heritability=0.3, covariates=True),
     Cell(protection="outcomes", n=1_000, d=50, epsilon=1.0, heritability=0.3),
     Cell(protection="outcomes", n=1_000, d=50, epsilon=0.3, heritability=0.0, covariates=True),
@@ -89,8 +93,8 @@ def measure(cell: Cell, draws: int, seed: int) -> Coverage:
     """Draw cohorts and releases of one cell, and count."""
     rng = np.random.default_rng(seed)
     features, outcomes = _population(cell, rng)
-    plan = _plan(cell)
-    # What the bounds do to the outcomes is part of the population.
+    plan = _plan(cell, features)
+    # What the range does to the outcomes is part of the population; shortened rows are not.
     outcomes = np.clip(outcomes, -_RANGE, _RANGE)
     truth = _slopes(features, outcomes, cell)
     hits, parts, wider, small = [], [], [], []
@@ -140,12 +144,14 @@ def _population(cell: Cell, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
     return np.hstack([copies, beside]), outcomes
 
 
-def _plan(cell: Cell) -> Plan:
+def _plan(cell: Cell, features: Matrix) -> Plan:
     count = COVARIATES * cell.covariates
     bounds = Bounds(
         lower=np.array([0.0] * cell.d + [-3.0] * count),
         upper=np.array([2.0] * cell.d + [3.0] * count),
     )
+    if cell.frequencies:
+        bounds = Bounds.from_frequencies(features[:, : cell.d].mean(axis=0) / 2)
     return make_plan(
         Settings(
             epsilon=cell.epsilon,
@@ -163,6 +169,8 @@ def _plan(cell: Cell) -> Plan:
 def _released(plan: Plan, features: Matrix, outcomes: Matrix, rng: np.random.Generator) -> Release:
     """Return the moments of some rows with noise of the plan's law."""
     rows = (features - plan.features.centre) / plan.features.scale
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = rows * np.minimum(1.0, plan.features.norm / np.maximum(lengths, 1e-300))
     rows = np.column_stack([rows, np.full(len(rows), plan.constant)])
     scaled = (outcomes - plan.outcomes.centre) / plan.outcomes.scale
     error = symmetric_noise(rng, plan.width, plan.covariance_sigma)
