@@ -155,6 +155,15 @@ def test_text_in_a_text_file_says_how_to_recode_and_can_be_resumed(survey, primo
     assert " 1 " in primo("ledger show l.ledger")[0]  # one release was charged
 
 
+def test_a_decimal_comma_can_be_declared_when_a_run_is_resumed(survey, primo):
+    primo("ledger init l.ledger --epsilon 9 --delta 1e-5 --person-column id")
+    _, err = primo(f"fit --table eu.csv --separator ; {FIT} --ledger l.ledger --out r", code=2)
+    assert "--decimal" in err
+    primo("fit --resume --decimal , --out r")
+    assert 'decimal = ","' in Path("r/config.toml").read_text()
+    assert slopes("r").loc["sex=M", "y"] == pytest.approx(1, abs=0.3)
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [

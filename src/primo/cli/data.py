@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from primo.cli.output import say
+from primo.cli.unused import GENOTYPES, refuse_unused
 from primo.errors import InputError
 from primo.planning.bounds_file import (
     Limit,
@@ -36,8 +37,7 @@ __all__ = [
     "settings_of",
 ]
 
-_GENOTYPES = ("bfile", "pfile", "vcf", "vcf_zarr", "bgen")
-_KINDS = (*_GENOTYPES, "table", "feature_array")
+_KINDS = (*GENOTYPES, "table", "feature_array")
 
 Options = Mapping[str, Any]
 
@@ -62,14 +62,14 @@ def open_rows(options: Options) -> Opened:
     `Unmatched.join`.
     """
     kind = _kind(options)
-    if kind in _GENOTYPES:
+    if kind in GENOTYPES:
         return _cohort(options)
     return Opened(source=_table(options) if kind == "table" else _arrays(options))
 
 
 def named_by(options: Options) -> tuple[str, ...] | None:
     """Return the names of the columns that name people in this data; None if there are none."""
-    if _kind(options) in _GENOTYPES:
+    if _kind(options) in GENOTYPES:
         return ("IID",)
     return (options["id_column"],) if options["id_column"] else None
 
@@ -83,7 +83,7 @@ def open_features(
     `strict`.
     """
     kind = _kind(options)
-    if kind in _GENOTYPES:
+    if kind in GENOTYPES:
         return _aligned_features(options, variants, strict=strict)
     if kind == "table":
         return _table_features(options, names)
@@ -191,7 +191,7 @@ def settings_of(options: Options, opened: Opened) -> Settings:
 def missing_of(options: Options) -> str:
     """Return how missing values are treated: as asked, else the default for this kind of file."""
     asked: str | None = options["missing"]
-    return asked or ("centre" if _kind(options) in _GENOTYPES else "error")
+    return asked or ("centre" if _kind(options) in GENOTYPES else "error")
 
 
 def outcome_bounds(options: Options, source: Source) -> Bounds | None:
@@ -232,43 +232,10 @@ def _noted(bounds: Bounds | None, width: int, block: str) -> Bounds | None:
     return bounds
 
 
-#: Options that only some kinds of data use.
-_USED_BY = {
-    **dict.fromkeys(
-        ("pheno", "covar", "keep", "remove", "extract", "exclude", "frequencies", "maf"), _GENOTYPES
-    ),
-    **dict.fromkeys(("haplotypes", "dosages"), _GENOTYPES),
-    **dict.fromkeys(("features", "features_from", "outcomes_table", "same_order"), ("table",)),
-    "id_column": ("table",),
-    "outcome_array": ("feature_array",),
-    **dict.fromkeys(("outcomes", "outcomes_from", "na"), (*_GENOTYPES, "table")),
-    "separator": ("table",),
-}
-
-#: What to use instead, where there is something.
-_INSTEAD = {
-    "features": "choose variants with --extract, and covariates by their --covar file",
-    "id_column": "genotype files name people by IID",
-}
-
-
-def _refuse_unused(options: Options, kind: str) -> None:
-    """Refuse options that this kind of data does not use: they would be ignored in silence."""
-    for name, kinds in _USED_BY.items():
-        if options.get(name) and kind not in kinds:
-            used = " or ".join("--" + each.replace("_", "-") for each in kinds)
-            instead = _INSTEAD.get(name) if kind in _GENOTYPES else None
-            raise InputError(
-                f"--{name.replace('_', '-')} is not used with --{kind.replace('_', '-')}, only with "
-                f"{used}",
-                remedy=instead or "leave it out",
-            )
-
-
 def _kind(options: Options) -> str:
     given = [kind for kind in _KINDS if options.get(kind)]
     if len(given) == 1:
-        _refuse_unused(options, given[0])
+        refuse_unused(options, given[0])
         return given[0]
     choices = ", ".join("--" + kind.replace("_", "-") for kind in _KINDS)
     raise InputError(
@@ -279,7 +246,7 @@ def _kind(options: Options) -> str:
 
 def _genotype_options(options: Options) -> dict[str, Any]:
     own = ("sample", "haplotypes", "dosages", "vcf_field", "covar", "keep", "remove")
-    names = (*_GENOTYPES, *own)
+    names = (*GENOTYPES, *own)
     return {
         **{name: options[name] for name in names},
         "also_missing": options["na"],

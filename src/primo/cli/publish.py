@@ -44,6 +44,9 @@ from primo.workflow.resume import Staging, partial_of
 
 __all__ = ["Request", "check_naming", "planned", "preview", "resumed_options", "run"]
 
+#: How cells are read. It may be changed when a run is resumed, as the file itself may be repaired.
+_READING = ("missing", "na", "decimal", "separator")
+
 _FEW = 30  # with fewer rows a note is printed
 
 
@@ -252,7 +255,8 @@ def run(request: Request) -> None:
             again = f"primo {command} --resume"
             lines = [
                 "Nothing was published. Finish the same release, at no further charge:",
-                f"  repair the file and run `{again} --out {out}`",
+                f"  repair the file and run `{again} --out {out}` (--na, --decimal and --separator may "
+                "be given again)",
             ]
             if "missing" in request.options:  # an extension treats them as the earlier release did
                 lines += [
@@ -279,7 +283,7 @@ def resumed_options(ctx: click.Context, options: dict[str, Any]) -> tuple[dict[s
         payer = staging.charge
     settings = checked(ctx.command, stored, "the interrupted run")
     changeable = {"out", "resume", "json_", "ledger", "ledger_key", "user", "threads", "workers"}
-    changeable |= {"scheduler", "missing", "signal_r2", "outcome_sd", "feature_sd"}
+    changeable |= {"scheduler", "signal_r2", "outcome_sd", "feature_sd", *_READING}
     for name in options:
         given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and name not in changeable:
@@ -294,8 +298,10 @@ def resumed_options(ctx: click.Context, options: dict[str, Any]) -> tuple[dict[s
                 options[name] = params[name].type_cast_value(ctx, value)
     for name in ("ledger", "purpose", "dataset", "user"):
         options[name] = options[name] or payer.get(name)
-    if ctx.get_parameter_source("missing") is ParameterSource.COMMANDLINE:
-        stored["missing"] = options["missing"]
+    for name in _READING:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            given = options[name]
+            stored[name] = list(given) if isinstance(given, tuple) else given
     return options, tomli_w.dumps(stored)
 
 

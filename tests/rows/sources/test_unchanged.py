@@ -176,6 +176,6 @@ def test_on_another_machine(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="was changed"):
         noted.check()
     path.unlink()
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="there is no file"):
         noted.check()
     assert str(path) in repr(noted)

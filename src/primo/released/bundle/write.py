@@ -68,9 +68,9 @@ def write_bundle(
     Notes
     -----
     Guarantee: post-processing of the release and public choices; costs no privacy. Names, order, keys
-    and the size of every file follow from the plan (with the norms that were found) and the names;
-    only released numbers and their hashes depend on rows. Dates, the files' included, have no time
-    of day.
+    and the size of every file follow from the plan (with the norms that were found), the names, and
+    which ends of intervals are infinite; only released numbers and their hashes depend on rows.
+    Dates, the files' included, have no time of day.
     The bundle appears in one atomic step, after its bytes are on the disk.
     Cost: O(d²·l) and two tables of d·l lines; memory of a block of outcomes and d·l numbers.
 

@@ -310,8 +310,8 @@ def test_a_panel_as_plink2_counts_it(folder):
         ({"haplotypes": True}, "phased VCF"),
         ({"dosages": True}, "PLINK 2 files"),
         ({"pheno": "none.txt"}, "there is no file none.txt"),
-        ({"keep": "none.txt"}, "cannot read none.txt"),
-        ({"extract": "none.txt"}, "cannot read the list none.txt"),
+        ({"keep": "none.txt"}, "there is no file none.txt"),
+        ({"extract": "none.txt"}, "there is no file none.txt"),
         ({"frequencies": "none.txt"}, "cannot read the frequency file none.txt"),
     ],
 )

@@ -68,7 +68,7 @@ def check_decimal(decimal: str, separator: str) -> None:
     """Refuse a decimal sign that is neither a point nor a comma, or that also separates cells."""
     if decimal not in (".", ","):
         raise InputError(Argument("decimal", decimal), " must be '.' or ','")
-    if decimal == separator:
+    if decimal == separator == ",":
         raise InputError(
             "numbers with a decimal comma need another separator than a comma",
             argument="decimal",
