@@ -6,9 +6,9 @@ any other, and the log-likelihood ratios of all rounds add up.
 
 Every canary has an outcome of its own, far longer than any clip: whatever the coefficients are, its
 residual is the clip long, and opposite to that of its replacement. The features are the same in both
-rows, at the bound: at the split ratio 2, no pair is further apart (mathematics.md section 2). So canaries
-can share their features. By how much the moments of a round differ is read off
-the two data sets that the real program folded.
+rows, at the bound: at the split ratio 2, no pair is further apart (mathematics.md section 2). So
+canaries can share their features. By how much the moments of a round differ is read off the two data
+sets that the real program folded.
 """
 
 from __future__ import annotations

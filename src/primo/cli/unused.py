@@ -19,7 +19,6 @@ _USED_BY = {
     ),
     **dict.fromkeys(("haplotypes", "dosages"), GENOTYPES),
     "sample": ("bgen",),
-    "vcf_field": ("vcf",),
     **dict.fromkeys(("features", "features_from", "outcomes_table", "same_order"), ("table",)),
     "id_column": ("table",),
     "outcome_array": ("feature_array",),
