@@ -7,7 +7,6 @@ or changed with `dataclasses.replace`, leaves it behind.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
@@ -38,18 +37,8 @@ def hand_over(old: ReleasedMoments, new: ReleasedMoments) -> None:
 
     Only if both hold the same plan and the same numbers to the last bit; otherwise nothing happens.
     """
-    same = _plan(old) == _plan(new) and (old.projected is None) == (new.projected is None)
+    same = old.plan == new.plan and (old.projected is None) == (new.projected is None)
     for name in ("covariance", "association", "outcome_moments"):
         same = same and np.array_equal(getattr(old, name), getattr(new, name))
     if same and old.projected is None and old.public_features is None and KEPT in old.__dict__:
         new.__dict__[KEPT] = old.__dict__[KEPT]
-
-
-def _plan(release: ReleasedMoments) -> dict[str, object]:
-    """Return the plan as something that can be compared: its bounds hold arrays."""
-    plan = release.plan
-    fields = {field.name: getattr(plan, field.name) for field in dataclasses.fields(plan)}
-    for name in ("features", "outcomes"):
-        clip = fields[name]
-        fields[name] = (clip.centre.tolist(), clip.scale.tolist(), clip.norm, clip.box)
-    return fields
