@@ -137,6 +137,9 @@ def centred(release: ReleasedMoments) -> Centred:
             outcome_sigma=plan.outcome_sigma,
             mean_noise=mean_noise,
             outcome_errors=errors,
+            largest_variation=(
+                plan.n * plan.outcomes.norm**2 if plan.protection.outcomes_private else math.inf
+            ),
         ),
         axis=axis,
         start=start,
