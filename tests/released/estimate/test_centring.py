@@ -124,3 +124,13 @@ def test_a_published_mean_is_that_of_new_rows():
     assert raw[0] > 0.24
     assert 0.0 < found.outcome_means[0] < 0.21
     assert found.outcome_mean_variances[0] > 0.04**2
+
+
+def test_outcomes_vary_no_more_than_their_bounds_allow():
+    """Where the noise of their moments is larger than that, predictions varied as much as the noise."""
+    rng = np.random.default_rng(5)
+    x, y = rng.uniform(-1, 1, size=(100, 2)), rng.uniform(-1, 1, size=(100, 40))
+    bounds = {"feature_bounds": Bounds(norm=1.5), "outcome_bounds": Bounds(norm=1.0)}
+    moments = centred(released(x, y, epsilon=0.1, seed=0, **bounds)).moments
+    assert moments.outcome_sigma * np.sqrt(40) > 100
+    assert moments.total_variation == 100

@@ -139,6 +139,9 @@ def centred(release: ReleasedMoments) -> Centred:
         mean_noise=mean_noise,
         outcome_errors=errors,
         carried=0.0 if release.scales is None else release.scales.carried,
+        largest_variation=(
+            plan.n * plan.outcomes.norm**2 if plan.protection.outcomes_private else math.inf
+        ),
     )
     if spectrum is not None:
         moments.__dict__["spectrum"] = (spectrum.eigenvalues, spectrum.eigenvectors)

@@ -40,6 +40,8 @@ class NoisyMoments:
     carried: float = 0.0
     """Share of the coefficients that earlier rounds had found when the residuals were taken: the noise
     of the covariance does not act on what they found (`estimate.rounds`); 0 for one release."""
+    largest_variation: float = np.inf
+    """What Σ_j ‖y_j‖² is at most by the public bounds: n times the squared norm of a row."""
 
     def __post_init__(self) -> None:
         d, l = self.association.shape if self.association.ndim == 2 else (0, 0)
@@ -98,13 +100,14 @@ class NoisyMoments:
 
     @property
     def total_variation(self) -> float:
-        """Released Σ_j ‖y_j‖², or the scale of its noise if that is larger.
+        """Released Σ_j ‖y_j‖², or the scale of its noise if that is larger; no more than possible.
 
         Up to noise, no fit explains more.
         """
         moments = self.outcome_moments
         total = np.trace(moments) if moments.ndim == 2 else moments.sum()
-        return max(float(total), self.outcome_sigma * float(np.sqrt(len(moments))))
+        noise = self.outcome_sigma * float(np.sqrt(len(moments)))
+        return min(max(float(total), noise), self.largest_variation)
 
 
 @dataclass(frozen=True, kw_only=True)
