@@ -55,7 +55,7 @@ def clip_in_lengths(m: float) -> float:
     What a clip costs is c/κ. For one outcome it is the less the smaller the clip; for many outcomes it
     hardly depends on it. But a clip that all residuals exceed says nothing of how long they are.
     """
-    return 1 - 0.3 * m ** (-1 / 3)
+    return float(1 - 0.3 * m ** (-1 / 3))
 
 
 def mean_slope(length: float, clip: float, m: float) -> float:
