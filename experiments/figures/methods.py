@@ -42,6 +42,7 @@ Matrix = NDArray[np.float64]
 #: of one among all l: outcomes of a model are exchangeable, so the mean R² is that of all of them.
 SAMPLED_OUTCOMES = 12
 
+_RELEASE = ("protection", "association", "calibration", "rounds")  # settings of a release
 _ALMOST_NONE = 1e-10  # of the trace of XᵀX: a ridge that only makes a singular system solvable
 _SHORT = 0.5  # seconds, below which a fit is timed twice
 
@@ -89,7 +90,7 @@ def _primo(**options: Any) -> Callable[[Problem, float, float, int], Fit]:
     """Run the library itself: `PrimoRegressor` on rows, the same release on moments."""
     printed = options.get("calibration") == "paper"
     how = {k: v for k, v in options.items() if k in ("estimator", "ridge_lambda", "solver")}
-    what = {k: v for k, v in options.items() if k in ("protection", "association", "calibration")}
+    what = {k: v for k, v in options.items() if k in _RELEASE}
     if printed:  # the paper releases no outcome moments and shortens no row
         what["outcome_moments"] = "diagonal"
 
@@ -337,6 +338,13 @@ _ALL = (
         ),
     ),
     Method(name="primo", label="primo", protection="both", fit=_primo()),
+    Method(
+        name="primo-rounds",
+        label="primo, rounds",
+        protection="both",
+        needs_rows=True,
+        fit=_primo(rounds="auto"),
+    ),
     Method(
         name="primo-outcomes",
         label="primo, outcomes protected",

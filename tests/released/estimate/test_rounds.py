@@ -1,0 +1,191 @@
+"""Pooling of rounds, the clip's mean slope, the next step, and what the covariance's noise acts on."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from primo.forecast.compare import choose_plan
+from primo.forecast.rounds import recommend_rounds
+from primo.planning.plan import Plan
+from primo.planning.rounds import round_plan
+from primo.planning.settings import Settings
+from primo.privacy.bounds import Bounds
+from primo.released.estimate.problem import NoisyMoments
+from primo.released.estimate.risk import Carried, FilterRisk, simulate
+from primo.released.estimate.rounds import is_gradual, next_step, pool
+from primo.released.estimate.rounds.lengths import (
+    clip_in_lengths,
+    length_of,
+    mean_slope,
+    residual_lengths,
+)
+from primo.released.rounds import ReleasedRound
+
+
+def make_plan(*, n: int, d: int, l: int, rounds: int, epsilon: float = 5.0) -> Plan:
+    settings = Settings(
+        epsilon=epsilon,
+        delta=1e-6,
+        feature_bounds=Bounds(norm=1.0),
+        outcome_bounds=Bounds(norm=2.0),
+        fit_intercept=False,
+        rounds=rounds,
+    )
+    return choose_plan(settings, n=n, d=d, l=l)
+
+
+def shorten(rows, norm):
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows * np.minimum(1, norm / np.maximum(lengths, 1e-300))
+
+
+def released(plan, number, features, outcomes, coefficients, clip, rng=None) -> ReleasedRound:
+    """One round in floats: with noise of the plan's scales, or without if there is no generator."""
+    own = round_plan(plan, number, clip)
+    x, r = shorten(features, 1.0), shorten(outcomes - features @ coefficients, clip)
+    blocks = {"covariance": x.T @ x, "association": x.T @ r, "outcome_moments": r.T @ r}
+    scales = own.covariance_sigma, own.association_sigma, own.outcome_sigma
+    if rng is not None:
+        for (name, exact), sigma in zip(blocks.items(), scales, strict=True):
+            drawn = rng.normal(size=exact.shape)
+            square = name != "association"
+            noise = (drawn + drawn.T) / 2 if square else drawn
+            blocks[name] = exact + sigma * noise
+    return ReleasedRound(
+        coefficients=coefficients,
+        clip=clip,
+        covariance_sigma=scales[0],
+        association_sigma=scales[1],
+        outcome_sigma=scales[2],
+        **blocks,
+    )
+
+
+def rows(n=4000, d=6, l=3, *, noise=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n, d)) / np.sqrt(3 * d)
+    outcomes = features @ rng.normal(size=(d, l)) + noise * rng.normal(size=(n, l))
+    return features, outcomes
+
+
+@pytest.mark.parametrize("m", [1, 2, 9, 300])
+@pytest.mark.parametrize("ratio", [0.5, 0.9, 1.5])
+def test_slope_and_length_are_those_of_normal_residuals(m, ratio):
+    rng = np.random.default_rng(3)
+    r = rng.normal(size=(100_000, m)) / np.sqrt(m)
+    lengths = np.linalg.norm(r, axis=1)
+    step = 0.02
+    moved = r.copy()
+    moved[:, 0] += step  # the slope along one direction, the same for all
+    change = (shorten(moved, ratio) - shorten(r, ratio))[:, 0].mean() / step
+    assert mean_slope(1.0, ratio, m) == pytest.approx(change, rel=0.03)
+    seen = float(np.minimum(lengths**2, ratio**2).mean())
+    if seen < 0.97 * ratio**2:
+        assert length_of(seen, ratio, m) == pytest.approx(1.0, rel=0.05)
+
+
+def test_pooling_without_clips_and_noise_gives_the_moments_of_the_outcomes():
+    features, outcomes = rows()
+    features, outcomes = shorten(features, 1.0), shorten(outcomes, 2.0)
+    plan = make_plan(n=4000, d=6, l=3, rounds=3)
+    rng = np.random.default_rng(1)
+    starts = [np.zeros((6, 3)), *(rng.normal(size=(6, 3)) / 10 for _ in range(2))]
+    found = [released(plan, t, features, outcomes, w, 2.0) for t, w in enumerate(starts)]
+    pooled = pool(plan, found)
+    np.testing.assert_allclose(pooled.covariance, features.T @ features)
+    # The slopes are near 1 here, so the association is that of all outcomes up to a few per cent.
+    exact = features.T @ outcomes
+    assert np.linalg.norm(pooled.association - exact) < 0.05 * np.linalg.norm(exact)
+    assert pooled.scales.carried == pytest.approx(2 / 3, abs=0.02)
+
+
+def test_pooled_noise_is_that_of_one_release_with_the_whole_budget():
+    features, outcomes = rows()
+    plan, alone = (make_plan(n=4000, d=6, l=3, rounds=t) for t in (4, 1))
+    found = [released(plan, t, features, outcomes, np.zeros((6, 3)), 2.0) for t in range(4)]
+    scales = pool(plan, found).scales
+    assert scales.covariance == pytest.approx(alone.covariance_sigma, rel=0.02)
+    assert scales.association == pytest.approx(alone.association_sigma, rel=0.1)
+    assert scales.outcome == pytest.approx(2 * alone.outcome_sigma, rel=0.02)
+
+
+def test_rounds_come_nearer_to_least_squares_than_one_release():
+    features, outcomes = rows(n=6000, d=10, l=5, noise=0.05)
+    exact = np.linalg.lstsq(features, outcomes, rcond=None)[0]
+    errors = []
+    for count in (1, 4):
+        plan, rng = make_plan(n=6000, d=10, l=5, rounds=4), np.random.default_rng(2)
+        found, w, clip = [], np.zeros((10, 5)), 2.0
+        for number in range(count):
+            found.append(released(plan, number, features, outcomes, w, clip, rng))
+            step = next_step(plan, found)
+            w, clip = step.coefficients, step.clip
+        errors.append(float(np.sum((features @ (w - exact)) ** 2)))
+    assert errors[1] < 0.2 * errors[0]
+    assert clip < 0.6  # residuals are a tenth as long as the bound
+
+
+def test_a_clip_that_everything_exceeds_is_not_shortened_further():
+    features, outcomes = rows()
+    plan = make_plan(n=4000, d=6, l=3, rounds=5)
+    found = [
+        released(plan, 0, features, outcomes, np.zeros((6, 3)), 2.0),
+        released(plan, 1, features, outcomes, np.zeros((6, 3)), 0.05),
+    ]
+    assert residual_lengths(4000, found).saturated
+    assert next_step(plan, found).clip >= 0.05
+
+
+def test_carried_risk_is_the_simulated_one():
+    """E‖X(W − w)‖² of W = V diag(g) Vᵀ(Aw + E·W̄ + noise), with W̄ what the same filter had found."""
+    values = np.array([2.0, 5.0, 30.0, 80.0])
+    replicas = simulate(values, 3.0, copies=6)
+    shapes = np.ones((1, *replicas.truths.shape))
+    g, s = np.array([0.05, 0.1, 0.03, 0.0122]), 0.8
+    risk = FilterRisk.build(replicas, shapes, Carried(share=s, filter=g))
+    noise = np.array([4.0])
+    stated = float(risk.excess(g[:, None], np.ones((1, 1)), noise)[0])
+    rng, total = np.random.default_rng(5), 0.0
+    for a, basis, noisy in zip(replicas.truths, replicas.bases, replicas.noisy, strict=True):
+        w = rng.normal(size=(4, 40_000))
+        exact, filtered = np.diag(a), basis @ np.diag(g) @ basis.T
+        error = basis @ np.diag(noisy) @ basis.T - exact
+        found = filtered @ (
+            exact @ w + error @ (s * filtered @ exact @ w) + 2.0 * rng.normal(size=w.shape)
+        )
+        total += float(np.mean(np.sum((found - w) ** 2 * a[:, None], axis=0))) / len(
+            replicas.truths
+        )
+    assert stated == pytest.approx(total, rel=0.02)
+    plain = FilterRisk.build(replicas, shapes)
+    assert abs(float(plain.excess(g[:, None], np.ones((1, 1)), noise)[0]) - total) > 0.05 * total
+
+
+def test_carried_is_checked():
+    moments = NoisyMoments(
+        n=10,
+        covariance=np.eye(2),
+        association=np.ones((2, 1)),
+        outcome_moments=np.ones(1),
+        covariance_sigma=1.0,
+        association_sigma=1.0,
+        outcome_sigma=1.0,
+    )
+    with pytest.raises(ValueError, match="carried"):
+        dataclasses.replace(moments, carried=1.0)
+
+
+def test_small_steps_are_for_features_that_the_noise_hides():
+    assert not is_gradual(make_plan(n=5000, d=25, l=3, rounds=25))
+    assert is_gradual(make_plan(n=5000, d=784, l=3, rounds=25))
+    assert not is_gradual(make_plan(n=5000, d=784, l=3, rounds=5))
+    assert recommend_rounds(make_plan(n=5000, d=784, l=3, rounds=1)) == 25
+    assert recommend_rounds(make_plan(n=5000, d=25, l=3, rounds=1)) == 3
+
+
+def test_clips_are_shorter_for_few_outcomes():
+    assert clip_in_lengths(1) == pytest.approx(0.7)
+    assert 0.95 < clip_in_lengths(1000) < 1
