@@ -10,6 +10,18 @@ from click.testing import CliRunner
 
 from primo.cli import main
 
+#: With a stated norm, so that most tests read the rows once; the demo's own bounds find theirs.
+BOUNDS = """\
+[features.columns.age]
+lower = 18
+upper = 90
+
+[outcomes]
+lower = -5
+upper = 5
+norm = 2.2
+"""
+
 
 @pytest.fixture(scope="session")
 def cohort_files(tmp_path_factory):
@@ -18,6 +30,7 @@ def cohort_files(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("cohort")
     demo._write_cohort(folder)
+    (folder / "bounds.toml").write_text(BOUNDS)
     rng = np.random.default_rng(1)
     lines = (folder / "cohort.fam").read_text().splitlines()
     people = ["\t".join(line.split("\t")[:2]) for line in lines]
