@@ -219,7 +219,7 @@ def _genotypes(release: ReleasedMoments) -> list[str]:
     if not clip.box or not plan.protection.features_private:
         return []
     copies = 2 if plan.rows_per_person == 1 else 1
-    counts = np.asarray((clip.centre == copies / 2) & (clip.scale == copies / 2))
+    counts = np.asarray((clip.range_centre == copies / 2) & (clip.scale == copies / 2))
     if not counts.any():
         return []
     return [
