@@ -9,7 +9,8 @@ def test_files_alone(tmp_path):
     folder = tmp_path / "study"
     done = CliRunner().invoke(main, ["demo", "--data-only", "--out", str(folder)])
     assert done.exit_code == 0, done.output
-    written = {"ages.tsv", "bounds.toml", "cohort.bed", "cohort.bim", "cohort.fam", "traits.tsv"}
+    written = {"ages.tsv", "bounds.toml", "traits.tsv"}
+    written |= {f"{name}.{end}" for name in ("cohort", "panel") for end in ("bed", "bim", "fam")}
     assert {path.name for path in folder.iterdir()} == written
     line = ["fit", "--bfile", str(folder / "cohort"), "--pheno", str(folder / "traits.tsv")]
     line += ["--covar", str(folder / "ages.tsv"), "--bounds", str(folder / "bounds.toml")]

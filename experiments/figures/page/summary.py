@@ -21,6 +21,8 @@ FIELD = {
             "ssp-advanced",
             "ssp-gdp",
             "adassp",
+            "boosted-adassp",
+            "ihm",
             "dpsgd-each",
             "dpsgd-joint",
             "diffprivlib-true",

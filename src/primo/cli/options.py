@@ -14,7 +14,6 @@ from click.core import ParameterSource
 
 from primo._util.reading import unreadable
 from primo.errors import InputError
-from primo.privacy.bounds import AUTO
 from primo.privacy.norm_search import DEFAULT_SHARE
 from primo.privacy.protection import PROTECTION_SPELLINGS, Protection
 
@@ -42,6 +41,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(path_type=Path)
 
+_AUTO = "auto"  # as `planning.rounds` has it, which help must not load
+
 
 class SpelledChoice(click.Choice):  # type: ignore[type-arg, unused-ignore]
     """A choice of words, some of which may also be spelled in another way."""
@@ -63,7 +64,7 @@ class WholeOrAuto(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number, or the word."""
-        if value == AUTO or (isinstance(value, int) and not isinstance(value, bool)):
+        if value == _AUTO or (isinstance(value, int) and not isinstance(value, bool)):
             return value
         try:
             return int(value)
@@ -135,7 +136,7 @@ def checked(command: click.Command, settings: dict[str, Any], where: str) -> dic
 def _check_kind(parameter: click.Parameter, value: Any, where: str) -> None:
     """Refuse a value of another type than the option has."""
     numeric = isinstance(parameter.type, click.types.FloatParamType | click.types.IntParamType)
-    if isinstance(parameter.type, WholeOrAuto) and value == AUTO:
+    if isinstance(parameter.type, WholeOrAuto) and value == _AUTO:
         return
     numeric = numeric or isinstance(parameter.type, WholeOrAuto)
     kinds = (int, float) if numeric else bool if getattr(parameter, "is_flag", False) else str

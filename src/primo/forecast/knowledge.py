@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from primo.errors import InputError, WeakGuaranteeWarning
+from primo.errors import BoundsError, InputError, WeakGuaranteeWarning
 from primo.forecast.assumptions import Signal
 from primo.forecast.forecast import is_forecast, predict
 from primo.forecast.law import Block, law_of
@@ -121,7 +121,8 @@ def _forecast(plan: Plan, idea: _Idea, association: str, estimator: str, signal:
     try:
         made = replanned(plan, features=idea.features, outcomes=idea.outcomes)
         return predict(made, association=association, estimator=estimator, signal=signal).r2
-    except InputError:  # bounds with which the numbers do not fit the integers
+    # Bounds with which the numbers do not fit the integers, or that cannot be found.
+    except (InputError, BoundsError):
         return -math.inf
 
 

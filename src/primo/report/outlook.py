@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from primo.errors import InputError
+from primo.errors import BoundsError, InputError
 from primo.forecast.assumptions import Signal, as_signal
 from primo.forecast.forecast import Prediction, predict_ways
 from primo.forecast.knowledge import better_knowledge, replanned
@@ -49,7 +49,8 @@ def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:
     for epsilon in sorted(epsilons):
         try:
             plans[epsilon] = plan if epsilon == plan.budget.epsilon else plan_at(plan, epsilon)
-        except InputError:  # a budget at which these numbers do not fit the integers
+        # A budget at which these numbers do not fit the integers, or that finds no norm.
+        except (InputError, BoundsError):
             continue
     found = predict_ways(
         [(made, plan.association) for made in plans.values()], estimators=("auto",), signal=assumed
