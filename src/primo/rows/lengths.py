@@ -7,7 +7,6 @@ comparison with public edges.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from primo.errors import InputError
 from primo.planning.plan import Plan
 from primo.privacy.bounds import Clip
 from primo.privacy.lengths import BINS, bin_of_squared
+from primo.rows.block_sums import BlockSums
 from primo.rows.public_block import PublicRows
 from primo.rows.quantise import missing_values, squares_in_order
 from primo.rows.sources.base import Block, Source
@@ -31,25 +31,8 @@ _BLOCK_ROWS = 2**12  # read at a time
 _ROWS = 2**8  # counted at a time: a few arrays of them stay in the cache
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Lengths:
-    """Private counts of rows by length; add two of them to merge two sets of rows."""
-
-    rows: int
-    features: Integers  # (BINS,)
-    outcomes: Integers  # (BINS,)
-
-    def __add__(self, other: Lengths) -> Lengths:
-        """Merge; exact and in any order."""
-        return Lengths(
-            rows=self.rows + other.rows,
-            features=self.features + other.features,
-            outcomes=self.outcomes + other.outcomes,
-        )
-
-    def __repr__(self) -> str:
-        """Show no number."""
-        return "<Lengths (private)>"
+class Lengths(BlockSums):
+    """Private counts of rows by length, (BINS,) for each block."""
 
 
 def fold_lengths(

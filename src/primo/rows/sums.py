@@ -6,8 +6,6 @@ of the ball: a function of that row alone, of length at most `RADIUS`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +13,7 @@ from primo.errors import InputError
 from primo.planning.plan import Plan
 from primo.privacy.centre_search import RADIUS
 from primo.privacy.clip import Clip
+from primo.rows.block_sums import BlockSums
 from primo.rows.public_block import PublicRows
 from primo.rows.quantise import Kernel, Quantiser, kernels_for
 from primo.rows.sources.base import Block, Source
@@ -27,25 +26,8 @@ Integers = NDArray[np.int64]
 _BLOCK_ROWS = 2**12  # read at a time
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RowSums:
-    """Private sums of integer rows; add two of them to merge two sets of rows."""
-
-    rows: int
-    features: Integers  # (d,) in units of norm/RADIUS, or (0,) if they are not summed
-    outcomes: Integers  # (l,), or (0,)
-
-    def __add__(self, other: RowSums) -> RowSums:
-        """Merge; exact and in any order."""
-        return RowSums(
-            rows=self.rows + other.rows,
-            features=self.features + other.features,
-            outcomes=self.outcomes + other.outcomes,
-        )
-
-    def __repr__(self) -> str:
-        """Show no number."""
-        return "<RowSums (private)>"
+class RowSums(BlockSums):
+    """Private sums of integer rows in units of norm/RADIUS, (d,) and (l,); (0,) if not summed."""
 
 
 def fold_sums(

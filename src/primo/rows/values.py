@@ -6,14 +6,13 @@ edges.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.planning.plan import Plan
 from primo.privacy.values import BINS, bin_of
+from primo.rows.block_sums import BlockSums
 from primo.rows.lengths import scaled
 from primo.rows.public_block import PublicRows
 from primo.rows.sources.base import Block, Source
@@ -26,25 +25,8 @@ Integers = NDArray[np.int64]
 _BLOCK_ROWS = 2**12  # read at a time
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ColumnCounts:
-    """Private counts of rows by the value of each column; add two of them to merge two sets of rows."""
-
-    rows: int
-    features: Integers  # (d, BINS), or (0, BINS) if they are not counted
-    outcomes: Integers  # (l, BINS), or (0, BINS)
-
-    def __add__(self, other: ColumnCounts) -> ColumnCounts:
-        """Merge; exact and in any order."""
-        return ColumnCounts(
-            rows=self.rows + other.rows,
-            features=self.features + other.features,
-            outcomes=self.outcomes + other.outcomes,
-        )
-
-    def __repr__(self) -> str:
-        """Show no number."""
-        return "<ColumnCounts (private)>"
+class ColumnCounts(BlockSums):
+    """Private counts of rows by the value of each column, (d, BINS) and (l, BINS); (0, BINS) if not."""
 
 
 def fold_values(

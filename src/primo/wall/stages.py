@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from primo.errors import InputError, PrivacyError
 from primo.planning.plan import Plan
 from primo.privacy.centre_search import RADIUS, CentreSearch
 from primo.privacy.column_search import ColumnSearch
+from primo.privacy.norm_search import NormSearch
 from primo.released.moments import ReleasedColumns, ReleasedLengths, ReleasedSums
 from primo.rows.lengths import Lengths
 from primo.rows.sums import RowSums
@@ -33,19 +34,7 @@ def release_first_lengths(
     `plan`. Cost: one discrete Gaussian per bin.
     """
     search = _checked(plan.centre_search, lengths.rows, plan).counts
-    noisy: dict[str, NDArray[np.float64] | None] = dict.fromkeys(_BLOCKS)
-    for block in _BLOCKS:
-        if getattr(search, block):
-            scaled = getattr(lengths, block) * search.unit
-            add_noise(
-                scaled,
-                variance_bits=search.variance_bits,
-                bits=bits,
-                label=f"first lengths of {block}",
-                backend=backend,
-            )
-            noisy[block] = scaled / search.unit
-    return ReleasedLengths(**noisy)
+    return ReleasedLengths(**_noisy(lengths, search, "first lengths", bits, backend))
 
 
 def release_sums(
@@ -57,19 +46,7 @@ def release_sums(
     rows were summed with `plan`. Cost: one discrete Gaussian per column.
     """
     search = _checked(plan.centre_search, sums.rows, plan)
-    noisy: dict[str, NDArray[np.float64] | None] = dict.fromkeys(_BLOCKS)
-    for block in _BLOCKS:
-        if getattr(search, block):
-            scaled = getattr(sums, block) * search.unit
-            add_noise(
-                scaled,
-                variance_bits=search.variance_bits,
-                bits=bits,
-                label=f"sums of {block}",
-                backend=backend,
-            )
-            noisy[block] = scaled / (search.unit * RADIUS)
-    return ReleasedSums(**noisy)
+    return ReleasedSums(**_noisy(sums, search, "sums", bits, backend, size=RADIUS))
 
 
 def release_columns(
@@ -81,19 +58,32 @@ def release_columns(
     Cost: one discrete Gaussian per bin and column.
     """
     search = _checked(plan.column_search, counts.rows, plan)
+    return ReleasedColumns(**_noisy(counts, search, "columns", bits, backend))
+
+
+def _noisy(
+    sums: Lengths | RowSums | ColumnCounts,
+    search: NormSearch | CentreSearch | ColumnSearch,
+    stage: str,
+    bits: RandomBits,
+    backend: str,
+    *,
+    size: int = 1,
+) -> dict[str, Any]:
+    """Return noisy sums of every block that is searched, in units of `size`; None for others."""
     noisy: dict[str, NDArray[np.float64] | None] = dict.fromkeys(_BLOCKS)
     for block in _BLOCKS:
         if getattr(search, block):
-            scaled = getattr(counts, block) * search.unit
+            scaled = getattr(sums, block) * search.unit
             add_noise(
                 scaled,
                 variance_bits=search.variance_bits,
                 bits=bits,
-                label=f"columns of {block}",
+                label=f"{stage} of {block}",
                 backend=backend,
             )
-            noisy[block] = scaled / search.unit
-    return ReleasedColumns(**noisy)
+            noisy[block] = scaled / (search.unit * size)
+    return noisy
 
 
 def _checked(search: T | None, rows: int, plan: Plan) -> T:
