@@ -104,7 +104,7 @@ def centred(release: ReleasedMoments) -> Centred:
         published = _of_new_rows(association[-1] / mass, noise, outcome, plan.n)
     public = release.public_features
     start, axis, feature_variance = np.empty(0), np.empty(0), 0.0
-    spectrum = None
+    decomposed = None
     mean_noise = np.zeros(plan.l)
     if plan.intercept:
         start = np.append(np.zeros(plan.d), 1 / plan.constant)
@@ -121,32 +121,31 @@ def centred(release: ReleasedMoments) -> Centred:
         axis = np.append(found, plan.constant) / length
         feature_variance = (s / (plan.n * length)) ** 2
         covariance = reflect(axis, reflect(axis, release.covariance).T)[:-1, :-1]
-        spectrum = np.linalg.eigh(covariance)
-        start = _start(release.covariance, spectrum[0], axis, length, start, sigma1)
+        values, vectors = np.linalg.eigh(covariance)
+        decomposed = (values, vectors)
+        start = _start(release.covariance, values, axis, length, start, sigma1)
         about = association - np.outer(release.covariance @ start, means)
         association = reflect(axis, about)[:-1]
         mean_noise = s**2 * float(start @ start) * means**2
     else:
         covariance = release.covariance
-    moments = NoisyMoments(
-        n=plan.n,
-        covariance=covariance,
-        association=association,
-        outcome_moments=outcome,
-        covariance_sigma=sigma1,
-        association_sigma=sigma2,
-        outcome_sigma=release.outcome_sigma,
-        mean_noise=mean_noise,
-        outcome_errors=errors,
-        carried=0.0 if release.scales is None else release.scales.carried,
-        largest_variation=(
-            plan.n * plan.outcomes.norm**2 if plan.protection.outcomes_private else math.inf
-        ),
-    )
-    if spectrum is not None:
-        moments.__dict__["spectrum"] = (spectrum.eigenvalues, spectrum.eigenvectors)
     return Centred(
-        moments=moments,
+        moments=NoisyMoments(
+            n=plan.n,
+            covariance=covariance,
+            association=association,
+            outcome_moments=outcome,
+            covariance_sigma=sigma1,
+            association_sigma=sigma2,
+            outcome_sigma=release.outcome_sigma,
+            mean_noise=mean_noise,
+            outcome_errors=errors,
+            carried=0.0 if release.scales is None else release.scales.carried,
+            decomposed=decomposed,
+            largest_variation=(
+                plan.n * plan.outcomes.norm**2 if plan.protection.outcomes_private else math.inf
+            ),
+        ),
         axis=axis,
         start=start,
         outcome_means=published,

@@ -40,6 +40,8 @@ class NoisyMoments:
     carried: float = 0.0
     """Share of the coefficients that earlier rounds had found when the residuals were taken: the noise
     of the covariance does not act on what they found (`estimate.rounds`); 0 for one release."""
+    decomposed: tuple[Floats, Floats] | None = None
+    """Eigenvalues (ascending) and eigenvectors of the covariance, where they are known already."""
     largest_variation: float = np.inf
     """What Σ_j ‖y_j‖² is at most by the public bounds: n times the squared norm of a row."""
 
@@ -80,6 +82,8 @@ class NoisyMoments:
     @cached_property
     def spectrum(self) -> tuple[Floats, Floats]:
         """Eigenvalues (ascending) and eigenvectors of the covariance; decomposed once."""
+        if self.decomposed is not None:
+            return self.decomposed
         values, vectors = np.linalg.eigh(self.covariance)
         return values, vectors
 
