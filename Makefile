@@ -115,6 +115,7 @@ accuracy: install ## R² against the oracle and of all variants; rewrites docs/a
 
 coverage: install ## do 95 % intervals cover 95 %? over a grid of cells (ten minutes)
 	$(BIN)/python -m benchmarks.coverage
+	$(BIN)/python -m benchmarks.coverage_rounds
 	$(BIN)/python -m benchmarks.marginal
 
 stress: install ## is the default ever far behind the plainest estimator? rewrites docs/stress.md (half an hour)

@@ -143,7 +143,9 @@ def centred(release: ReleasedMoments) -> Centred:
             carried=0.0 if release.scales is None else release.scales.carried,
             decomposed=decomposed,
             largest_variation=(
-                plan.n * plan.outcomes.norm**2 if plan.protection.outcomes_private else math.inf
+                plan.n * plan.outcomes.norm**2
+                if plan.protection.outcomes_private and plan.rounds is None
+                else math.inf
             ),
         ),
         axis=axis,

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import chi2
 
+from primo.released.estimate.rounds.lengths import outcomes_whole
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.columns import bounds_fit
 from primo.released.uncertainty.multiple import benjamini_hochberg
@@ -117,9 +118,9 @@ def goodness_of_fit(
     nothing is seen to be explained, more than 5 % of the variation could be explained there unnoticed;
     and where the interval would be longer than 0.75. R² is then not determined: its interval is [0, 1].
     The same holds where the outcome itself, or any feature, appears to have been cut to its bounds, or
-    varies less than the scales of its bounds say (`columns.bounds_fit`). Heavy tails that a norm alone
-    shortened do not show in a release. Interval and estimate always lie in [0, 1], the estimate in the
-    interval.
+    varies less than the scales of its bounds say (`columns.bounds_fit`); after several rounds, where the
+    first one shortened outcomes. Heavy tails that a norm alone shortened do not show in a release.
+    Interval and estimate always lie in [0, 1], the estimate in the interval.
     Guarantee: post-processing; costs no privacy. Cost: that of `primo.coefficients`.
     """
     check_level(level)
@@ -129,6 +130,7 @@ def goodness_of_fit(
     q = benjamini_hochberg(p)
     estimate, lower, upper, trusted = _r_squared(system, level=level, target=target)
     trusted &= bounds_fit(release).stated & (not system.warnings)
+    trusted &= outcomes_whole(release.plan.n, release.rounds)
     return GoodnessOfFit(
         outcome_names=release.outcome_names,
         r_squared=estimate,

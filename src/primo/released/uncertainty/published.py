@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from primo.released.coefficients import Coefficients, estimate_coefficients
 from primo.released.estimate.large import LARGE
+from primo.released.estimate.rounds.lengths import outcomes_whole
 from primo.released.estimation import Estimation
 from primo.released.kept import kept
 from primo.released.moments import ReleasedMoments, expect_release
@@ -183,7 +184,7 @@ def _published(release: ReleasedMoments, estimation: Estimation) -> PublishedRSq
         pooled_error = max(float(pooled_error), UNKNOWN_ERROR)
     stated = fits.usable & (fits.stated_together or fits.stated)
     error = np.where(stated, error, np.maximum(error, UNKNOWN_ERROR))
-    sound = not system.warnings
+    sound = not system.warnings and outcomes_whole(release.plan.n, release.rounds)
     return PublishedRSquared(
         outcome_names=release.outcome_names,
         r_squared=found,

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from primo.errors import Argument, InputError, Message
 from primo.planning.plan import CovarianceOrigin
 from primo.released.estimate.large import LARGE
+from primo.released.estimate.rounds import is_gradual
 from primo.released.kept import kept
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.posterior import Outcomes, Posterior, posterior_of
@@ -272,6 +273,8 @@ def _system(release: ReleasedMoments) -> System:
         warnings.append(f"the covariance is that of {plan.sampled} sampled rows")
     if plan.covariance_origin is CovarianceOrigin.REFERENCE:
         warnings.append("the covariance is that of a reference panel")
+    if release.rounds and is_gradual(plan):
+        warnings.append("the coefficients are those of many small steps, not of the moments")
     return System(
         n=plan.n,
         feature_names=release.feature_names,

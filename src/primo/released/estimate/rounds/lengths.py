@@ -29,6 +29,7 @@ __all__ = [
     "directions",
     "length_of",
     "mean_slope",
+    "outcomes_whole",
     "residual_lengths",
 ]
 
@@ -36,6 +37,7 @@ Matrix = NDArray[np.float64]
 
 #: Above this mean of min(‖r‖², c²)/c² nearly all residuals are clipped, and it says little of s.
 SATURATED = 0.97
+WHOLE = 0.995  # mean slope of the outcomes' own clip above which it hardly shortens them
 FARTHEST = 2.0  # times the expected length: no further is an observed one believed
 
 
@@ -99,6 +101,14 @@ def directions(first: ReleasedRound) -> float:
     squares -= first.outcome_sigma**2 * l * (l + 1) / 2
     total = max(float(np.trace(moments)), first.outcome_sigma * math.sqrt(l))
     return float(np.clip(total**2 / max(squares, total**2 / l, 1e-300), 1.0, l))
+
+
+def outcomes_whole(n: int, rounds: Sequence[ReleasedRound]) -> bool:
+    """Whether the first round hardly shortened the outcomes; True where there is one round only.
+
+    Otherwise their length is that of a model, which is good enough for steps, but not for R².
+    """
+    return not rounds or float(residual_lengths(n, rounds[:1]).slopes[0]) > WHOLE
 
 
 def residual_lengths(n: int, rounds: Sequence[ReleasedRound]) -> Lengths:

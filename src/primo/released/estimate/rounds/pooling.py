@@ -10,9 +10,10 @@ the noise of the association is that of one release with the budget of all round
 noise of the covariance multiplies only what is left, w − W̄. W_1 = 0, so the share of the later rounds'
 weights says how much of w that can be.
 
-The outcome moments are those of the first round, which saw the outcomes themselves. Adding those of
-later rounds back up, RᵀR + WᵀG + GᵀW + WᵀÂW, would bring the noise of G into them: the directions of
-outcomes that look strong would then be those of the noise, and the two-sided filter would let it pass.
+The outcome moments are those of the first round, which saw the outcomes themselves, made as long as
+the outcomes were before they were clipped (`lengths`). Adding those of later rounds back up,
+RᵀR + WᵀG + GᵀW + WᵀÂW, would bring the noise of G into them: the directions of outcomes that look
+strong would then be those of the noise, and the two-sided filter would let it pass.
 """
 
 from __future__ import annotations
@@ -39,22 +40,34 @@ def pool(plan: Plan, rounds: Sequence[ReleasedRound]) -> Pooled:
     first = rounds[0]
     shares, sigma1 = _weights(np.array([r.covariance_sigma for r in rounds]))
     covariance = _mean(shares, [r.covariance for r in rounds])
-    kappa = residual_lengths(plan.n, rounds).slopes
+    found = residual_lengths(plan.n, rounds)
+    kappa = found.slopes
+    whole = _unshortened(first, found.lengths[0], plan.n)
     shares, sigma2 = _weights(np.array([r.association_sigma for r in rounds]) / kappa)
     offset = _mean(shares, [r.coefficients for r in rounds])
     association = _mean(shares / kappa, [r.association for r in rounds]) + covariance @ offset
     return Pooled(
         covariance=covariance,
         association=association,
-        outcome_moments=first.outcome_moments,
+        outcome_moments=whole * first.outcome_moments,
         scales=Scales(
             covariance=sigma1,
             association=sigma2,
-            outcome=first.outcome_sigma,
+            outcome=whole * first.outcome_sigma,
             carried=float(shares[1:].sum()),
         ),
         offset=offset,
     )
+
+
+def _unshortened(first: ReleasedRound, length: float, n: int) -> float:
+    """Return what outcome moments are multiplied by to be those of the outcomes before their clip.
+
+    The association is that of whole outcomes once it is divided by κ; R² is a ratio of the two.
+    """
+    moments = first.outcome_moments
+    total = float(np.trace(moments) if moments.ndim == 2 else moments.sum())
+    return max(n * length**2 / total, 1.0) if total > 0 else 1.0
 
 
 def _weights(scales: Matrix) -> tuple[Matrix, float]:
