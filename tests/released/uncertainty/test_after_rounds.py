@@ -41,7 +41,7 @@ class TestRSquared:
         assert not found.trusted.any()
         assert (found.lower == 0).all()
         assert (found.upper == 1).all()
-        # Even so the guess is one for whole outcomes: moments as they were cut would say 1.3 times that.
+        # Even so the guess is one for whole outcomes: moments as they were cut would say 1.5 times that.
         assert np.abs(found.r_squared / true - 1).max() < 0.15
 
     def test_many_small_steps_are_outside_the_noise_law(self):
