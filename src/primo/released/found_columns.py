@@ -74,9 +74,12 @@ def find_columns(counts: Floats, *, sigma: float, n: int) -> FoundColumns:
     centre, scale = np.zeros(len(counts)), np.ones(len(counts))
     found = np.zeros(len(counts), dtype=bool)
     for j, column in enumerate(counts):
-        lit = lit_bins(column, sigma=sigma, windows=WINDOWS, least=SMALLEST * n, certain=CERTAIN)
+        # Zeros tell nothing of a column's unit, and would light the smallest bins beside them.
+        sizes = np.where(np.arange(values.BINS) == values.ZERO, 0.0, column)
+        lit = lit_bins(sizes, sigma=sigma, windows=WINDOWS, least=SMALLEST * n, certain=CERTAIN)
         if lit.any():
             found[j] = True
+            lit[values.ZERO] = column[values.ZERO] > CERTAIN * sigma
             most = float(column[lit].sum()) > MOST * n
             centre[j], scale[j] = (_from_shares if most else _from_sums)(column / n, lit)
     if found.any():
