@@ -208,8 +208,8 @@ def preview(request: Request) -> None:
     )
     if plan.rounds is not None:
         click.echo(
-            f"Rounds: the rows are read {plan.round_count} times under this one cost; every round after "
-            "the first looks at what is left."
+            f"Rounds: {plan.round_count} under this one cost; every round after the first looks at what "
+            "is left. What this gains is not part of the prediction."
         )
     if plan.counted:
         _show_search(plan)
@@ -249,16 +249,21 @@ def run(request: Request) -> None:
             estimation=Estimation(estimator=request.options["estimator"]),
             config=request.config,
         )
-    except BaseException:
+    except BaseException as error:
         if partial_of(out).exists():
             command = click.get_current_context().info_name
             again = f"primo {command} --resume"
-            lines = [
-                "Nothing was published. Finish the same release, at no further charge:",
-                f"  repair the file and run `{again} --out {out}` (--na, --decimal and --separator may "
-                "be given again)",
-            ]
-            if "missing" in request.options:  # an extension treats them as the earlier release did
+            lines = ["Nothing was published. Finish the same release, at no further charge:"]
+            if isinstance(error, KeyboardInterrupt | click.Abort):
+                lines += [f"  run `{again} --out {out}`"]
+            else:
+                lines += [
+                    f"  repair the file and run `{again} --out {out}` (--na, --decimal and --separator "
+                    "may be given again; bounds and levels are part of the plan and may not: recode "
+                    "text to numbers in the file)"
+                ]
+            # An extension treats missing values as the earlier release did.
+            if "missing" in request.options and not isinstance(error, KeyboardInterrupt):
                 lines += [
                     f"  or, if values are missing, run `{again} --missing centre --out {out}`"
                 ]
@@ -427,7 +432,12 @@ def _show_search(plan: Plan) -> None:
     if (centres := plan.centre_search) is not None:
         which = " and ".join(b for b in plan.counted if getattr(centres, b))
         click.echo(f"Centres of the {which}: found first, from a sum of shortened rows.")
-    passes = 2 + (plan.column_search is not None) + 2 * (plan.centre_search is not None)
+    passes = (
+        1
+        + plan.round_count
+        + (plan.column_search is not None)
+        + 2 * (plan.centre_search is not None)
+    )
     click.echo(
         f"Norms of the {blocks}: found {'then' if plan.centred else 'first'}, from counts of rows by "
         f"length, {'all together ' * bool(plan.centred)}{cost}. The rows are read {passes} times. "

@@ -34,6 +34,7 @@ from primo.forecast.reduced import (
 )
 from primo.forecast.simulate import Drawn, draw
 from primo.planning.plan import CovarianceOrigin, Plan
+from primo.planning.rounds import as_one_round
 from primo.planning.settings import check_association
 from primo.released.estimate import ESTIMATORS
 
@@ -88,7 +89,8 @@ def predict_ways(
 ) -> list[tuple[Prediction, ...]]:
     """Predict R² for several plans and associations, and several estimators of each.
 
-    The plans have n, d, l and bounds in common, so that they can share the simulated rows.
+    The plans have n, d, l and bounds in common, so that they can share the simulated rows. Several
+    rounds are forecast as one with the budget of all.
 
     Deterministic: draws come from a fixed seed (nobody is protected by them), and are the same for
     every plan of the same n, d and l, so that predictions can be compared and bisected.
@@ -106,7 +108,7 @@ def predict_ways(
                 value=name,
                 remedy=f"choose one of {', '.join(ESTIMATORS)}",
             )
-    settled = [with_expected_norms(plan, signal) for plan, _ in ways]
+    settled = [with_expected_norms(as_one_round(plan), signal) for plan, _ in ways]
     laws = [law_of(plan, stated) for plan, stated in settled]
     ways = [(plan, association) for (plan, _), (_, association) in zip(settled, ways, strict=True)]
     size = reduction_of([plan for plan, _ in ways])

@@ -154,7 +154,9 @@ def block_bounds(
         raise BoundsError(
             f"{len(without)} of the {block} have no bounds, the first is {without[0]!r}; say what is "
             f"publicly known of it in the bounds file:\n[{block}.columns.{_quoted(without[0])}]\n"
-            "lower = ...\nupper = ..."
+            "lower = ...\nupper = ...\n"
+            "(centres and scales are found from the rows only where nothing is stated of any column of "
+            "the block, levels included)"
         )
     if norm is None and len(set(categories.values())) < len(categories):
         # The indicators of a column are together no longer than one column in its range.

@@ -9,10 +9,18 @@ from typing import Any
 from primo.errors import Argument, InputError, Message, Part
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.privacy.budget import is_whole
+from primo.privacy.grid import joint_grid
 from primo.privacy.protection import Protection
 from primo.privacy.rounds import LARGEST_CLIP_RATIO, MOST_ROUNDS, round_spent
 
-__all__ = ["AUTO_ROUNDS", "check_rounds", "clip_of_round", "round_plan", "why_one_round"]
+__all__ = [
+    "AUTO_ROUNDS",
+    "as_one_round",
+    "check_rounds",
+    "clip_of_round",
+    "round_plan",
+    "why_one_round",
+]
 
 #: The number of rounds is chosen from public numbers.
 AUTO_ROUNDS = "auto"
@@ -66,6 +74,20 @@ def clip_of_round(plan: Plan, clip: float) -> float:
     if not math.isfinite(clip):
         return norm
     return min(max(clip, norm / LARGEST_CLIP_RATIO), norm)
+
+
+def as_one_round(plan: Plan) -> Plan:
+    """Return the plan of one release with the budget of all rounds; a plan of one round as it is.
+
+    Forecasts use it: what rounds gain on top is not forecast.
+    """
+    if plan.rounds is None:
+        return plan
+    spent = sum(
+        round_spent(grid, covariance_noisy=plan.covariance_noisy) for grid in plan.rounds.grids
+    )
+    grid = joint_grid(mu=math.sqrt(spent), split=plan.split, n=plan.n)
+    return dataclasses.replace(plan, grid=grid, rounds=None)
 
 
 def round_plan(plan: Plan, number: int, clip: float) -> Plan:

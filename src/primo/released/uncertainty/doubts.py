@@ -14,6 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.released.found_norms import found_norms
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.columns import (
     EDGE,
@@ -35,6 +36,7 @@ __all__ = ["FALSE_ALARM", "bound_doubts"]
 Flags = NDArray[np.bool_]
 
 NARROW = 0.05  # of the half-width: a standard deviation below it wastes the range
+MANY = 0.05  # share of shortened rows that is worth a word
 SHORT = 0.1  # of the norm: rows below it waste the norm
 UNLIKE = 10.0  # times as large as a typical column: one norm for both wastes the smaller one
 VAGUE = 0.5  # standard deviations of a column: the noise of its mean must not exceed it
@@ -55,8 +57,28 @@ def bound_doubts(release: ReleasedMoments) -> tuple[str, ...]:
         if not stuck.all():  # otherwise all other doubts follow from it
             said += _lengths(block, found=found) + _means(block)
         said += _units(block, found=found)
-    said += _genotypes(release)
+    said += _shortened_rows(release) + _genotypes(release)
     return tuple(f"{words[:1].upper()}{words[1:]}." for words in said)
+
+
+def _shortened_rows(release: ReleasedMoments) -> list[str]:
+    """Say what follows where a norm that was found shortens many rows, as released lengths tell."""
+    if release.lengths is None:
+        return []
+    chosen = found_norms(release.plan, release.lengths)
+    many = [
+        f"{choice.shortened:.0%} of the rows of {block}"
+        for block, choice in (("features", chosen.features), ("outcomes", chosen.outcomes))
+        if block in release.plan.counted and choice.found and choice.shortened > MANY
+    ]
+    if not many:
+        return []
+    return [
+        f"about {' and '.join(many)} are longer than the norm that was found, and were shortened: it is "
+        "the norm of the best predictions. Slopes, R² and intervals are about the shortened rows; with "
+        "heavy tails, those of whole rows can lie outside. Next time, to test single effects: state a "
+        "norm that leaves nearly all rows whole, or a logarithm of what has heavy tails"
+    ]
 
 
 def _ranges(block: Block, stuck: Flags) -> list[str]:
