@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from factories import array_source, planned
+from primo.errors import InputError
 from primo.planning.guarantee import check_plan
 from primo.planning.searches import Columns, Searches, plan_searches, searched_numbers
 from primo.privacy import lengths, values
@@ -146,3 +147,14 @@ def test_no_pair_of_rows_moves_the_counts_of_columns_further_than_stated():
         assert max(int(np.abs(part).max()) for part in moved) <= 1
         reached = max(reached, sum(int((part**2).sum()) for part in moved))
     assert reached == 2 * made.column_search.columns
+
+
+def test_rows_that_cannot_be_released_fail_in_the_first_pass():
+    """Also where the missing value is in a block that is not counted: before any noise is drawn."""
+    made = plan(d=3, l=2, feature_bounds=Bounds(norm=2.0))
+    assert made.column_search.outcomes
+    assert not made.column_search.features
+    x, y = np.ones((made.n, 3)), np.ones((made.n, 2))
+    x[5, 1] = np.nan
+    with pytest.raises(InputError, match="the features contain NaN"):
+        fold_values(array_source(x, y), made, threads=1)

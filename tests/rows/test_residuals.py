@@ -246,3 +246,10 @@ def test_signs_of_genotypes_give_the_same_residuals(monkeypatch):
     monkeypatch.setattr(quantise, "_MANY", 0)
     same(usual, fold(source, own, residuals=grid))
     same(usual, partial(fold, residuals=grid)(source, own, threads=3))
+
+
+def test_coefficients_of_zero_leave_the_outcomes_as_they_are():
+    plan = many_rounds(BOUNDS["norms"], protection="outcomes", intercept=False)
+    own = round_plan(plan, 1, plan.outcomes.norm)
+    grid = residual_grid(own, np.zeros((plan.width, plan.l)))
+    assert not grid.integers.any()

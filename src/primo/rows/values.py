@@ -83,9 +83,11 @@ class ValueAccumulator:
             (block.features, plan.features, "features", self._features),
             (block.outcomes, plan.outcomes, "outcomes", self._outcomes),
         ):
+            # Also where a block is not counted: rows that cannot be released fail before any noise.
+            z = scaled(rows, clip, missing=plan.missing, block=name)
             if not len(counts):
                 continue
-            bins = bin_of(scaled(rows, clip, missing=plan.missing, block=name))
+            bins = bin_of(z)
             for j, column in enumerate(bins.T):
                 counts[j] += np.bincount(column, minlength=BINS)
         self._done += m

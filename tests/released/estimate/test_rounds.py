@@ -15,7 +15,7 @@ from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.released.estimate.problem import NoisyMoments
 from primo.released.estimate.risk import Carried, FilterRisk, simulate
-from primo.released.estimate.rounds import is_gradual, next_step, pool
+from primo.released.estimate.rounds import gradual, is_gradual, next_step, pool
 from primo.released.estimate.rounds.lengths import (
     clip_in_lengths,
     length_of,
@@ -189,3 +189,10 @@ def test_small_steps_are_for_features_that_the_noise_hides():
 def test_clips_are_shorter_for_few_outcomes():
     assert clip_in_lengths(1) == pytest.approx(0.7)
     assert 0.95 < clip_in_lengths(1000) < 1
+
+
+def test_small_steps_where_no_direction_is_seen():
+    """Every eigenvalue may be lost in noise: a step is still a number."""
+    stop = gradual._stop(np.ones((3, 2)), np.zeros(3), 0.1, done=0.5)
+    assert stop >= 0
+    assert np.isfinite(stop)

@@ -135,3 +135,17 @@ def test_patterns(tmp_path):
     assert expand(str(tmp_path / "c[1]"), ".bed") == [tmp_path / "c[1]"]  # a file of this name
     with pytest.raises(InputError, match="no file fits the pattern"):
         expand(str(tmp_path / "d*"), ".bed")
+
+
+def test_people_keep_their_genotypes_where_the_first_file_is_left_out(folder):
+    """Predictions: rows follow the first file that is used, and so must lists and covariates."""
+    like = open_cohort(bfile=str(folder / "chr*"), pheno=folder / "y").variants.select([4, 2])
+    keep = folder / "keep"
+    keep.write_text("\n".join(WHO[3:9]))
+    columns = open_feature_columns(
+        bfile=str(folder / "chr*"), covar=folder / "y", keep=keep, like=like
+    )
+    by_name = dict(zip(columns.ids().tolist(), read_columns(columns), strict=True))
+    expected = np.column_stack([CALLS[:, [4, 2]], np.arange(N)])
+    assert set(by_name) == set(WHO[3:9])
+    np.testing.assert_array_equal([by_name[who] for who in WHO[3:9]], expected[3:9])

@@ -90,7 +90,7 @@ def _stop(total: Matrix, expected: Matrix, noise: float, *, done: float) -> floa
     """
     d, l = total.shape
     energy = float(np.einsum("ij,ij->", total, total)) / l - d * noise**2
-    strength = max(energy, 0.0) / float(expected @ expected)  # τ²
+    strength = max(energy, 0.0) / max(float(expected @ expected), 1e-300)  # τ²
     # Without a trace of signal a step is as short as can be.
     return WAY * noise * math.sqrt(done / strength) if strength > 0 else float(expected.max())
 

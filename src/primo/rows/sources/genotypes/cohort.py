@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Literal
 
@@ -245,9 +245,14 @@ def open_feature_columns(
     )
     how: dict[str, Any] = {"also_missing": also_missing, "levels": levels, "decimal": decimal}
     covariates = [open_covariates(path, **how) for path in _paths(covar)]
-    genotypes = aligned(genotypes)
+    # Variants first: a file that holds none of them is left out, and the first one left orders the rows.
+    if like is None:
+        genotypes = chosen = aligned(genotypes)
+    else:
+        found = align(like, genotypes, strict=strict)
+        genotypes = aligned(found.genotypes)
+        chosen = replace(found, genotypes=genotypes)
     rows = _join(genotypes, covariates, keep, remove)
-    chosen: Columns = genotypes if like is None else align(like, genotypes, strict=strict)
     return StackedColumns(parts=(chosen, *covariates), rows=tuple(rows))
 
 

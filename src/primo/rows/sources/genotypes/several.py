@@ -108,7 +108,11 @@ class GenotypeFiles:
             order[mine] = np.arange(start, start + len(mine))
             start += len(mine)
         rows = None
-        if self.rows is not None and used[0] == 0:
+        if self.rows is not None:
+            if (
+                used[0] != 0
+            ):  # rows would follow another file than those that were counted off already
+                raise AssertionError("choose variants before people are compared")
             rows = tuple(self.rows[k] for k in used)
         return replace(self, parts=tuple(parts), order=order, rows=rows)
 
