@@ -100,6 +100,9 @@ def _check_words(plan: Plan) -> None:
                 public_covariance=True
                 if plan.covariance_origin is CovarianceOrigin.REFERENCE
                 else None,
+                covariance="full"
+                if plan.covariance_origin is not CovarianceOrigin.BLOCKS
+                else "none",
             )
         )
     except InputError as error:
@@ -115,14 +118,21 @@ def _check_words(plan: Plan) -> None:
 def _check_origin(plan: Plan) -> None:
     """Check that an exact covariance is public, and that one of an earlier release was paid for."""
     origin, private = plan.covariance_origin, plan.protection.features_private
-    wide_and_public = not private and plan.width > plan.n
+    blocks = origin is CovarianceOrigin.BLOCKS
+    wide_and_public = not private and plan.width > plan.n and not blocks
     _refuse(
         (origin is CovarianceOrigin.ROW_SPACE) == wide_and_public
         and (plan.n > 1 or not wide_and_public),
         f"the plan takes its covariance from: {origin}; that does not fit its protection and sizes",
     )
+    _refuse(
+        blocks == (plan.blocks is not None),
+        "the plan takes its covariance from blocks and has none, or has blocks that it does not use",
+    )
     earlier = origin is CovarianceOrigin.EARLIER
-    fresh = origin is CovarianceOrigin.ROWS or plan.calibration != "exact"
+    fresh = (
+        origin in (CovarianceOrigin.ROWS, CovarianceOrigin.BLOCKS) or plan.calibration != "exact"
+    )
     _refuse(
         0 <= plan.earlier_mu < math.inf
         and not (earlier and plan.earlier_mu == 0)
@@ -141,6 +151,11 @@ def _check_origin(plan: Plan) -> None:
 
 def _check_noise(plan: Plan) -> None:
     """Compare mu and the split with the noise of the blocks that are private."""
+    _refuse(
+        plan.blocks is None
+        or (plan.blocks.covers(plan.d) and plan.blocks.holds(plan.grid, plan.n)),
+        "the noise inside the blocks of features does not fit the guarantee that the plan states",
+    )
     grids = _round_grids(plan)
     spent = sum(
         (round_spent(grid, covariance_noisy=plan.covariance_noisy) for grid in grids), Fraction(0)
@@ -276,6 +291,7 @@ def _check_epsilon(plan: Plan) -> None:
         histograms=histograms,
         rounds=plan.round_count,
         further=searched_numbers(searches, d=plan.d, l=plan.l),
+        inside=plan.inside_numbers,
     )
     earlier = plan.earlier_mu > 0  # the margins of the earlier releases are then included
     _refuse(

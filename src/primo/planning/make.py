@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from primo.errors import Argument, BoundsError, InputError, Message, WeakGuaranteeWarning
+from primo.planning.blocks import block_shares, block_starts, chosen_covariance
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.rounds import AUTO_ROUNDS, check_rounds, why_one_round
 from primo.planning.searches import NONE, Columns, Searches, plan_searches, searched_numbers
 from primo.planning.settings import Settings, associations_for, check_choices, spelled_missing
+from primo.privacy.blocks import block_grid, numbers_inside
 from primo.privacy.bounds import Bounds, as_bounds, missing_bounds
 from primo.privacy.budget import Budget, is_whole
 from primo.privacy.calibration import epsilon_with_margin, lattice_margin, mu_of, split_ratio
@@ -53,6 +56,12 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     budget = Budget(epsilon=settings.epsilon, delta=settings.delta)
     _check_counts(budget, n=n, d=d, l=l)
     check_choices(settings)
+    covariance = chosen_covariance(settings, n=n, d=d)
+    if covariance != settings.covariance:  # checked again, as if it had been asked for
+        blocks = settings.blocks if covariance == "blocks" else None
+        norms = None if blocks is None else settings.block_norms
+        settings = replace(settings, covariance=covariance, blocks=blocks, block_norms=norms)
+        check_choices(settings)
     rows = settings.covariance_rows
     if rows is not None and not (is_whole(rows) and 1 <= rows <= n):
         raise InputError(
@@ -64,11 +73,15 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     origin = _origin(settings, protection, n=n, d=d)
     intercept = bool(settings.fit_intercept)
     full = _full(settings.outcome_moments, l)
+    starts = None
+    if origin is CovarianceOrigin.BLOCKS:
+        starts = block_starts(settings.blocks, d, covariance)
+    inside = None if starts is None else numbers_inside(starts) + d * intercept
     auto_norms = _auto_norms(settings, features=features, outcomes=outcomes)
     histograms, count = len(auto_norms), _round_count(settings, protection, origin)
-    margin = margin_of(d + intercept, l, full, histograms=histograms, rounds=count)
+    margin = margin_of(d + intercept, l, full, histograms=histograms, rounds=count, inside=inside)
     covariance_noisy = protection.features_private and origin is CovarianceOrigin.ROWS
-    searches, rounds = NONE, None
+    searches, rounds, blocked = NONE, None, None
     if settings.calibration != "exact":
         algorithm = paper_algorithm(protection, settings.calibration, rows)
         calibrated = _paper(budget, n, algorithm, protection, rows, margin)
@@ -103,10 +116,14 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
                 histograms=histograms,
                 rounds=count,
                 further=searched_numbers(found, d=d, l=l),
+                inside=inside,
             ),
         )
         left = remaining_mu(mu, searches)
-        if count == 1:
+        if starts is not None:
+            shares = block_shares(features.clip(d, "features"), starts, settings.block_norms)
+            grid, blocked = block_grid(mu=left, n=n, starts=starts, shares=shares)
+        elif count == 1:
             grid = joint_grid(mu=left, split=ratio, n=n)
         else:
             rounds = make_rounds(mu=left, split=ratio, n=n, shares=round_shares(count))
@@ -139,6 +156,7 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
         centre_search=searches.centres,
         column_search=searches.columns,
         rounds=rounds,
+        blocks=blocked,
     )
     _check_fallback(plan, features=features, outcomes=outcomes)
     return plan
@@ -255,6 +273,8 @@ def _origin(settings: Settings, protection: Protection, *, n: int, d: int) -> Co
     """Return where the covariance comes from."""
     if settings.public_covariance is not None:
         return CovarianceOrigin.REFERENCE
+    if settings.covariance != "full":
+        return CovarianceOrigin.BLOCKS
     if protection.features_private or d + bool(settings.fit_intercept) <= n:
         return CovarianceOrigin.ROWS
     if n < 2:
@@ -284,6 +304,11 @@ def extension_plan(
             Argument("calibration", earlier.calibration),
             " is for reproducing figures and is not extended",
             remedy=Message.of("make it with ", Argument("calibration", "exact")),
+        )
+    if earlier.blocks is not None:
+        raise InputError(
+            "a release with a covariance inside blocks of features is not extended",
+            remedy="release the new outcomes by a fit of their own: the covariance costs nothing there",
         )
     outcomes = _public(outcome_bounds, "outcomes", private=earlier.protection.outcomes_private)
     if l < 1:
@@ -442,10 +467,24 @@ def _full(outcome_moments: str, l: int) -> bool:
 
 
 def margin_of(
-    width: int, l: int, full: bool, *, histograms: int = 0, further: int = 0, rounds: int = 1
+    width: int,
+    l: int,
+    full: bool,
+    *,
+    histograms: int = 0,
+    further: int = 0,
+    rounds: int = 1,
+    inside: int | None = None,
 ) -> float:
-    """Return the lattice margin of a release of this many numbers, `further` ones included."""
-    count = width * (width + 1) // 2 + width * l + (l * (l + 1) // 2 if full else l)
+    """Return the lattice margin of a release of this many numbers, `further` ones included.
+
+    `inside` is how many numbers the blocks of features hold, and their sums; None for a whole matrix.
+    """
+    count = (
+        (width * (width + 1) // 2 if inside is None else inside)
+        + width * l
+        + (l * (l + 1) // 2 if full else l)
+    )
     count *= rounds
     count += histograms * BINS + further
     return lattice_margin(count, SMALLEST_VARIANCE_BITS)

@@ -10,6 +10,7 @@ from fractions import Fraction
 from primo._util.html import facts
 from primo.errors import Argument, InputError
 from primo.privacy.accounting import Cost
+from primo.privacy.blocks import BlockGrid
 from primo.privacy.bounds import Clip
 from primo.privacy.budget import Budget
 from primo.privacy.calibration import epsilon_with_margin
@@ -30,6 +31,7 @@ class CovarianceOrigin(StrEnum):
     REFERENCE = "reference"  # a public reference panel: costs nothing
     EARLIER = "earlier"  # an earlier release of the same rows: paid already
     ROW_SPACE = "row space"  # more public features than rows: never formed
+    BLOCKS = "blocks"  # these rows, inside blocks of features only
 
 
 MOST_ROWS_PER_PERSON = 10**6
@@ -89,6 +91,7 @@ class Plan:
     rounds: Rounds | None = (
         None  # noise of every round, `grid` that of the first; None: one release
     )
+    blocks: BlockGrid | None = None  # borders, radii and noise, where the origin is BLOCKS
 
     def __post_init__(self) -> None:
         """Refuse a number of rows per person that is too large for float arithmetic."""
@@ -168,6 +171,11 @@ class Plan:
         return self.d + self.intercept
 
     @property
+    def inside_numbers(self) -> int | None:
+        """How many numbers the blocks hold, with the sums of the features; None for a whole matrix."""
+        return None if self.blocks is None else self.blocks.numbers + self.d * self.intercept
+
+    @property
     def total_mu(self) -> float:
         """Mu of this release and the earlier ones that it extends, together."""
         return math.hypot(self.mu, self.earlier_mu)
@@ -212,13 +220,27 @@ class Plan:
         A share κ multiplies all noise variances by 1 + κ, and those of the means by 1 + 1/κ. One mean
         against d slopes: d(1 + κ) + (1 + 1/κ) is least at κ = 1/√d. Half of that, since slopes in faint
         directions are shrunk anyway; and never shorter than a typical feature.
+
+        With blocks the constant is one more outcome, and the share is of the squared norm of the
+        outcomes: d·l associations that are centred by d sums, about means of a quarter of the norm.
         """
+        if self.blocks is not None:
+            return 0.25 / math.sqrt(self.l) if self.intercept else 0.0
         return max(1 / self.d, 0.5 / math.sqrt(self.d)) if self.intercept else 0.0
 
     @property
     def feature_norm(self) -> float:
-        """Bound on a row of features in scaled units, with the constant."""
+        """Bound on a row of features in scaled units, with the constant if it is a feature."""
+        if self.blocks is not None:
+            return self.features.norm
         return self.features.norm * math.sqrt(1 + self._constant_share)
+
+    @property
+    def outcome_norm(self) -> float:
+        """Bound on a row of outcomes in scaled units, with the constant if it is an outcome."""
+        if self.blocks is None:
+            return self.outcomes.norm
+        return self.outcomes.norm * math.sqrt(1 + self._constant_share)
 
     @property
     def feature_step(self) -> float:
@@ -228,19 +250,24 @@ class Plan:
     @property
     def outcome_step(self) -> float:
         """Grid step of the outcomes in scaled units."""
-        return self.outcomes.norm / math.sqrt(self.grid.outcome_radius_squared)
+        return self.outcome_norm / math.sqrt(self.grid.outcome_radius_squared)
 
     @property
     def constant_steps(self) -> int | None:
-        """The constant feature in grid steps."""
+        """The constant in grid steps: of the features, or of the outcomes where there are blocks."""
         if not self.intercept:
             return None
-        return math.floor(self.features.norm * math.sqrt(self._constant_share) / self.feature_step)
+        clip = self.features if self.blocks is None else self.outcomes
+        return math.floor(clip.norm * math.sqrt(self._constant_share) / self._constant_step)
+
+    @property
+    def _constant_step(self) -> float:
+        return self.feature_step if self.blocks is None else self.outcome_step
 
     @property
     def constant(self) -> float:
-        """The constant feature in scaled units; 0 without an intercept."""
-        return (self.constant_steps or 0) * self.feature_step
+        """The constant in scaled units, of the features or, with blocks, of the outcomes; or 0."""
+        return (self.constant_steps or 0) * self._constant_step
 
     @property
     def sampling_factor(self) -> float:
@@ -254,16 +281,21 @@ class Plan:
 
     @property
     def covariance_noisy(self) -> bool:
-        """Whether this release draws noise for a covariance."""
+        """Whether this release draws noise for a whole covariance."""
         return self.protection.features_private and self.covariance_origin is CovarianceOrigin.ROWS
 
     @property
     def covariance_sigma(self) -> float:
-        """Noise scale on the diagonal of XᵀX in scaled units; 0 where it is public."""
+        """Noise scale on the diagonal of XᵀX in scaled units; 0 where it is public.
+
+        Of several blocks the largest.
+        """
         if not self.protection.features_private:
             return 0.0
         if self.covariance_origin is CovarianceOrigin.REFERENCE:
             return 0.0
+        if self.blocks is not None:
+            return float(self.blocks.steps_sigma.max()) * self.feature_step**2
         steps = math.exp2(self.grid.covariance_variance_bits / 2)
         return steps * self.feature_step**2 * self.sampling_factor
 
@@ -280,6 +312,23 @@ class Plan:
         """Noise scale on every entry of XᵀY in scaled units."""
         steps = math.exp2(self.grid.association_variance_bits / 2)
         return steps * self.feature_step * self.outcome_step
+
+    @property
+    def feature_sum_sigma(self) -> float:
+        """Noise scale of Σx in scaled units, where there are blocks; 0 where it is public."""
+        if self.blocks is None or not (self.intercept and self.protection.features_private):
+            return 0.0
+        steps = math.exp2(self.grid.association_variance_bits / 2)
+        return steps * self.feature_step / (self.constant_steps or 1)
+
+    @property
+    def outcome_sum_sigma(self) -> float:
+        """Noise scale of the association's last row, the constant times Σy; 0 where it is public."""
+        if not (self.intercept and self.protection.outcomes_private):
+            return 0.0
+        if self.blocks is None:
+            return self.association_sigma
+        return self.outcome_sigma / math.sqrt(2)
 
     @property
     def outcome_sigma(self) -> float:

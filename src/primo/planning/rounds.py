@@ -64,6 +64,10 @@ def why_one_round(
             ("the covariance of a reference panel is not that of the rows",),
         ),
         (origin is CovarianceOrigin.ROW_SPACE, ("there are more public features than rows",)),
+        (
+            origin is CovarianceOrigin.BLOCKS,
+            ("a covariance inside blocks of features is made in one release",),
+        ),
     )
     return next((Message.of(*parts) for holds, parts in reasons if holds), None)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from primo.errors import Argument, InputError, Message
+from primo.planning.blocks import check_blocks
 from primo.privacy.budget import is_number
 from primo.privacy.norm_search import DEFAULT_SHARE
 from primo.privacy.protection import Protection
@@ -59,6 +60,13 @@ class Settings:
         Share of mu² that finds norms, where bounds have norm="auto".
     rounds
         How many rounds look at what the ones before have left; "auto" chooses from public numbers.
+    covariance
+        "full" (all of XᵀX), "blocks" (inside public blocks of features), "none" (its diagonal),
+        "panel" (its diagonal; the rest from a public panel), or "auto": from public numbers.
+    blocks
+        Borders of the blocks by feature position, from 0 to d; public.
+    block_norms
+        Norms of the blocks' rows in scaled units, one or one per block; from the bounds if None.
     """
 
     epsilon: float
@@ -78,6 +86,9 @@ class Settings:
     rows_per_person: int = 1
     norm_share: float = DEFAULT_SHARE
     rounds: int | str = 1
+    covariance: str = "full"
+    blocks: Any = None
+    block_norms: Any = None
 
 
 def spelled_missing(value: Any) -> Any:
@@ -143,6 +154,7 @@ def check_choices(settings: Settings) -> None:
             " must lie between 0.001 and 0.5: the share of the budget (of mu squared) that finds norms",
         )
     check_association(settings.association, protection)
+    check_blocks(settings)
     if rows is not None and protection is not Protection.BOTH:
         raise InputError(
             Argument("covariance_rows", rows),

@@ -18,12 +18,20 @@ from fractions import Fraction
 from primo.errors import Argument, InputError, Message
 from primo.privacy.sensitivity import joint_distance
 
-__all__ = ["SMALLEST_VARIANCE_BITS", "Grid", "joint_grid", "make_grid"]
+__all__ = [
+    "LARGEST_VARIANCE_BITS",
+    "SMALLEST_VARIANCE_BITS",
+    "Grid",
+    "bits_of_squares",
+    "joint_grid",
+    "make_grid",
+    "too_large",
+]
 
 #: A row has squared norm at most 2**40 in grid units: 2**13 such rows add exactly in float64.
 _LARGEST_SQUARED_BITS = 40
 #: Noise of variance 2**114 stays inside int64 beside moments below 2**62.
-_LARGEST_VARIANCE_BITS = 114
+LARGEST_VARIANCE_BITS = 114
 #: Lower limit of every noise variance; `lattice_margin` is charged for it.
 SMALLEST_VARIANCE_BITS = 58
 
@@ -69,9 +77,9 @@ class Grid:
             self.outcome_variance_bits - 1,
         )
         return (
-            0 < min(radii) <= max(radii) <= 2 ** max(0, _squared_bits(n))
+            0 < min(radii) <= max(radii) <= 2 ** max(0, bits_of_squares(n))
             and min(bits) >= SMALLEST_VARIANCE_BITS
-            and max(bits) <= _LARGEST_VARIANCE_BITS
+            and max(bits) <= LARGEST_VARIANCE_BITS
         )
 
     @property
@@ -109,11 +117,11 @@ def make_grid(*, p: float, q: float, n: int, feature_radius_squared: int | None 
     """
     s = min(q * q / (4 * p), q / 2)
     squared_bits = min(
-        _squared_bits(n),
-        math.floor(_LARGEST_VARIANCE_BITS / 2 + math.log2(min(p, q, s)) / 2),
+        bits_of_squares(n),
+        math.floor(LARGEST_VARIANCE_BITS / 2 + math.log2(min(p, q, s)) / 2),
     )
     if squared_bits < 24:
-        raise _too_large(n)
+        raise too_large(n)
     # radius² = √p·σ₁ with σ₁ = 2^c, at most 2^squared_bits.
     c = math.floor(squared_bits - math.log2(p) / 2)
     feature = feature_radius_squared or math.floor(math.sqrt(p) * 2.0**c)
@@ -130,16 +138,17 @@ def make_grid(*, p: float, q: float, n: int, feature_radius_squared: int | None 
         outcome_variance_bits=outcome_bits,
     )
     if not grid.fits(n):
-        raise _too_large(n)
+        raise too_large(n)
     return grid
 
 
-def _squared_bits(n: int) -> int:
+def bits_of_squares(n: int) -> int:
     """Bits of a squared norm with which the sums over n rows fit int64."""
     return min(_LARGEST_SQUARED_BITS, 61 - max(1, n - 1).bit_length())
 
 
-def _too_large(n: int) -> InputError:
+def too_large(n: int) -> InputError:
+    """Return the error for a release that int64 cannot hold."""
     return InputError(
         f"a release of {n} rows at this budget does not fit the 64-bit integers that primo counts "
         "with",

@@ -28,6 +28,7 @@ from primo.privacy.lengths import BINS
 from primo.privacy.norm_search import NormSearch
 from primo.privacy.protection import Protection
 from primo.privacy.rounds import Rounds
+from primo.released.block_file import block_arrays, read_block_grid, read_blocks
 from primo.released.moments import ReleasedLengths, expect_release
 from primo.released.projection import Projected
 from primo.released.release import Release
@@ -89,6 +90,10 @@ def write_release(release: Release, file: BinaryIO) -> None:
         arrays: dict[str, Any] = {name: getattr(release, name) for name in _ARRAYS}
     else:  # pooled moments are made of them again
         arrays = round_arrays(release.rounds)
+    if plan["blocks"] is None:
+        del plan["blocks"]
+    else:
+        arrays.update(block_arrays(release, plan.pop("blocks")))
     for block in _CLIPS:
         clip = plan[block]
         for part in ("centre", "scale"):
@@ -212,6 +217,8 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
     if stored.get("rounds") is not None:
         grids = tuple(Grid(**grid) for grid in stored["rounds"]["grids"])
         stored["rounds"] = Rounds(grids=grids)
+    if "blocks_starts" in arrays:
+        stored["blocks"] = read_block_grid(arrays)
     plan = Plan(**stored)
     _check_kinds(plan)
     check_plan(plan)
@@ -231,6 +238,7 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
             plan=plan,
             earlier_outcomes=tuple(manifest["earlier_outcomes"]),
             projected=_projected(arrays),
+            blocks=None if plan.blocks is None else read_blocks(plan, arrays),
             **common,
             **{name: arrays[name] for name in _ARRAYS},
         )
@@ -270,7 +278,8 @@ def _lengths(plan: Plan, arrays: dict[str, Any]) -> ReleasedLengths | None:
 
 def _check(release: Release) -> None:
     plan = release.plan
-    width = 0 if plan.covariance_origin is CovarianceOrigin.ROW_SPACE else plan.width
+    without = (CovarianceOrigin.ROW_SPACE, CovarianceOrigin.BLOCKS)
+    width = 0 if plan.covariance_origin in without else plan.width
     outcome = (plan.l, plan.l) if plan.full_outcome_moments else (plan.l,)
     shapes = {
         "covariance": (width, width),

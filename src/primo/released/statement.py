@@ -168,6 +168,7 @@ def _noise(release: ReleasedMoments) -> str:
         CovarianceOrigin.REFERENCE: "of the reference panel (public)",
         CovarianceOrigin.EARLIER: f"{_sigma(release.covariance_sigma)}, of the earlier release",
         CovarianceOrigin.ROW_SPACE: "exact (public)",
+        CovarianceOrigin.BLOCKS: _inside_blocks(release),
     }[plan.covariance_origin]
     if plan.sampled:
         covariance += f", from {plan.sampled} rows drawn in secret"
@@ -177,6 +178,29 @@ def _noise(release: ReleasedMoments) -> str:
         f"association {_sigma(release.association_sigma)}{projected}; outcome moments "
         f"({'full' if plan.full_outcome_moments else 'diagonal'}) {_sigma(release.outcome_sigma)}; "
         f"split ratio {plan.split:.3g}"
+    )
+
+
+def _inside_blocks(release: ReleasedMoments) -> str:
+    """Say what the covariance inside blocks of features has for noise."""
+    grid, plan = release.plan.blocks, release.plan
+    if grid is None:
+        return ""
+    widths = grid.widths
+    inside = (
+        "of every feature with itself only"
+        if widths.max() == 1
+        else f"inside {_count(grid.count, 'public block')} of {widths.min()} to {widths.max()} features"
+    )
+    if not release.covariance_sigma:
+        return f"{inside}, exact (public)"
+    least = float(grid.steps_sigma.min()) * plan.feature_step**2
+    most = release.covariance_sigma
+    spread = _sigma(most) if math.isclose(least, most) else f"sigma {least:.4g} to {most:.4g}"
+    return (
+        f"{inside}, {spread}; sums of the features {_sigma(plan.feature_sum_sigma)}"
+        if plan.intercept
+        else f"{inside}, {spread}"
     )
 
 

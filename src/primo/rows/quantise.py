@@ -27,6 +27,7 @@ from primo._util.jit import load
 from primo.errors import Argument, InputError, Message
 from primo.planning.plan import Plan
 from primo.privacy.bounds import Clip
+from primo.rows.block_clip import Run, block_runs
 
 __all__ = [
     "Kernel",
@@ -52,7 +53,7 @@ class Quantiser:
 
     `step` is the grid step in scaled units. A `constant` (the intercept, in steps) is appended to each
     row and counted in its norm. `missing` is "error" or "centre". A `kernel` may do the usual rows; it
-    changes no bit.
+    changes no bit. With `runs`, blocks of a row are shortened to norms of their own before the row is.
     """
 
     clip: Clip
@@ -62,6 +63,7 @@ class Quantiser:
     missing: str
     block: str  # "features" or "outcomes", for messages
     kernel: Kernel | None = None
+    runs: tuple[Run, ...] = ()
 
     @property
     def width(self) -> int:
@@ -81,7 +83,8 @@ class Quantiser:
         it is taken off after values are cut to their box; where a value is missing, 0 is left.
 
         Guarantee: every row of `out` holds integers and has squared norm at most `radius_squared`,
-        whatever the row holds; or InputError, which names no value, if it is not finite.
+        and every block of it at most that of its run, whatever the row holds; or InputError, which names
+        no value, if it is not finite.
         Cost: one pass over the rows and, without a kernel, three over their integer form.
         """
         z = out[:, : self.clip.width]
@@ -93,6 +96,10 @@ class Quantiser:
             # Which rows are over depends on no order of summation, see `_lengths`. What is not *shown*
             # to be inside counts as outside, so NaN cannot slip through.
             lengths = self._truncate(rows, z, predicted)
+            if self.runs:
+                self._repair(rows, z, np.flatnonzero(~(lengths <= _REACH**2)))
+                self._shorten_blocks(z)
+                lengths = _squares(z)
             over = np.flatnonzero(~(lengths <= limit))
             if len(over):
                 self._repair(rows, z, over[~(lengths[over] <= _REACH**2)])
@@ -183,6 +190,20 @@ class Quantiser:
             rows[outside] -= np.sign(rows[outside])
         z[over] = rows
 
+    def _shorten_blocks(self, z: Matrix) -> None:
+        """Shorten every block of every row to its norm. To shorten the row later shortens each block."""
+        for run in self.runs:
+            part = z[:, run.columns]
+            if run.ends is not None:
+                np.clip(part, -run.ends, run.ends, out=part)
+            elif not self._inside(run):
+                shorten_rows(part, run.limit)
+
+    def _inside(self, run: Run) -> bool:
+        """Whether a block whose values are cut to their ranges is never too long."""
+        end = self.box_end
+        return end is not None and end**2 * (run.stop - run.start) <= run.limit
+
     def _repair(self, rows: NDArray[Any], z: Matrix, suspect: NDArray[np.intp]) -> None:
         """Deal with rows among the suspect that hold missing values, or numbers near 1e308.
 
@@ -227,10 +248,11 @@ def feature_quantiser(plan: Plan, *, kernel: Kernel | None = None, wider: float 
         clip=plan.features,
         step=plan.feature_step,
         radius_squared=radius_squared if wider == 1 else math.floor(radius_squared * wider**2),
-        constant=plan.constant_steps,
+        constant=plan.constant_steps if plan.blocks is None else None,
         missing=plan.missing,
         block="features",
         kernel=kernel,
+        runs=() if plan.blocks is None else block_runs(plan.blocks),
     )
 
 
@@ -240,7 +262,7 @@ def outcome_quantiser(plan: Plan, *, kernel: Kernel | None = None) -> Quantiser:
         clip=plan.outcomes,
         step=plan.outcome_step,
         radius_squared=plan.grid.outcome_radius_squared,
-        constant=None,
+        constant=None if plan.blocks is None else plan.constant_steps,
         missing=plan.missing,
         block="outcomes",
         kernel=kernel,

@@ -23,12 +23,14 @@ from primo.released.projection import (
 from primo.released.release import Release
 from primo.released.round_release import pooled_release
 from primo.released.row_space import row_space
+from primo.rows.block_moments import fold_blocks
 from primo.rows.moments import fold
 from primo.rows.public_block import PublicColumns, PublicRows, public_block, public_means
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.base import Source
 from primo.rows.walk import Folding, S
 from primo.wall import mechanism
+from primo.wall.blocks import release_blocks
 from primo.wall.noise import RandomBits
 from primo.wall.sealing import moments_digest
 from primo.workflow.rounds import RoundRecord, release_rounds
@@ -61,8 +63,8 @@ def make_release(
 
     Guarantee: (`plan.epsilon`, `plan.budget.delta`)-DP for `plan.protection`, provided `bits` are
     fresh; nothing else that depends on private rows leaves this function.
-    Cost: one pass for each round, O(n·d² + n·d·l); up to four passes of O(n·(d + l)) before it where
-    norms, centres and scales are to be found.
+    Cost: one pass for each round, O(n·d² + n·d·l), O(n·Σw² + n·d·l) with blocks of w features; up to
+    four passes of O(n·(d + l)) before it where norms, centres and scales are to be found.
     """
     if source.n != plan.n:
         raise InputError(
@@ -91,6 +93,20 @@ def make_release(
             reproducible=bits.reproducible,
             backend=backend,
             lengths=lengths,
+        )
+    if plan.blocks is not None:
+        inside = walk(fold_blocks, plan)
+        if bits.unbound:
+            bits = bits.bound(moments_digest(inside, plan))
+        return release_blocks(
+            inside,
+            plan,
+            feature_names=source.feature_names,
+            outcome_names=source.outcome_names,
+            bits=bits,
+            lengths=lengths,
+            backend=backend,
+            threads=noise_threads,
         )
     sample = None
     if plan.draws_sample:
