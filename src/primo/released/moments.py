@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.planning.plan import Plan
+from primo.released.blocks import ReleasedBlocks
 from primo.released.projection import Projected
 from primo.released.rounds import ReleasedRound, Scales
 from primo.released.row_space import RowSpace
@@ -87,6 +88,7 @@ class ReleasedMoments:
         ReleasedRound, ...
     ] = ()  # that the moments above were pooled from; () if one release
     scales: Scales | None = None  # noise of pooled moments; None: that of the plan
+    blocks: ReleasedBlocks | None = None  # in place of the covariance, which is (0, 0) then
 
     @property
     def covariance_sigma(self) -> float:
