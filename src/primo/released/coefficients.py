@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo._util.threads import blas_threads
+from primo.errors import Argument, InputError, Message
 from primo.released.decomposed import centred_of, filter_of
 from primo.released.estimate import NoisyMoments, estimate
+from primo.released.estimate.blocks import fit_blocks
+from primo.released.estimate.blocks.released import centred_blocks
 from primo.released.estimate.reuse_cov import (
     adassp_lambda,
     gauss_error,
@@ -129,6 +132,8 @@ def _coefficients(release: ReleasedMoments, estimation: Estimation) -> Coefficie
     plan = release.plan
     if estimation.estimator == "auto" and release.rounds and is_gradual(plan):
         return _in_data_units(release, gradual_coefficients(plan, release.rounds), "gradual")
+    if release.blocks is not None:
+        return _from_blocks(release, estimation)
     seen = _for_estimator(release, estimation.estimator)
     found = centred_of(seen)
     moments = found.moments
@@ -149,6 +154,22 @@ def _coefficients(release: ReleasedMoments, estimation: Estimation) -> Coefficie
             solver=estimation.solver,
         )
     return _in_data_units(release, found.restore(scaled), fitted.name)
+
+
+def _from_blocks(release: ReleasedMoments, estimation: Estimation) -> Coefficients:
+    """Estimate from a covariance inside blocks, which has one estimator."""
+    if estimation.estimator != "auto":
+        raise InputError(
+            Argument("estimator", estimation.estimator),
+            " needs a whole covariance, and this release holds it inside blocks only",
+            remedy=Message.of("choose ", Argument("estimator", "auto")),
+        )
+    centring = centred_blocks(release)
+    slopes = fit_blocks(centring.moments).coefficients
+    if not release.plan.intercept:
+        return _in_data_units(release, slopes, "blocks")
+    constant = centring.offset(slopes) / release.plan.constant
+    return _in_data_units(release, np.vstack([slopes, constant]), "blocks")
 
 
 def _in_data_units(release: ReleasedMoments, theta: Matrix, estimator: str) -> Coefficients:

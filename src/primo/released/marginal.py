@@ -16,20 +16,21 @@ Guarantee: post-processing of a release; costs no privacy.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.special
 from numpy.typing import NDArray
 
 from primo.errors import Argument, InputError, Message
 from primo.planning.plan import CovarianceOrigin
+from primo.released.marginal_blocks import BlockStatistics
+from primo.released.marginal_effects import MarginalEffects, SummaryStatistics
 from primo.released.moments import ReleasedMoments, expect_release
 from primo.released.uncertainty.system import (
     MOST_EXPLAINED,
     WELL_DETERMINED,
-    check_level,
     variation_of,
 )
 from primo.variants import Variants
@@ -39,91 +40,22 @@ __all__ = ["MarginalEffects", "SummaryStatistics", "summary_statistics"]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MarginalEffects:
-    """The effects of all variants on one outcome, per copy of the counted allele; all of it public.
-
-    NaN where the noise hides how much a variant varies (`SummaryStatistics.determined`).
-    """
-
-    outcome: str
-    effect: Floats  # (variants,) in the outcome's unit per copy of the counted allele
-    standard_error: Floats  # (variants,) of privacy noise and sampling together
-    effective_n: (
-        Floats  # (variants,) people whose study without noise would have this standard error
-    )
-
-    @property
-    def z(self) -> Floats:
-        """Effect over standard error."""
-        return self.effect / self.standard_error
-
-    @property
-    def neg_log10_p(self) -> Floats:
-        """−log₁₀ of the two-sided p-value of a normal z; exact far beyond the smallest float."""
-        log_p = math.log(2) + scipy.special.log_ndtr(-np.abs(self.z))
-        return np.asarray(np.maximum(-log_p / math.log(10), 0.0))
-
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Return both ends of the confidence intervals of the population's effects."""
-        width = scipy.special.ndtri((1 + check_level(level)) / 2) * self.standard_error
-        return self.effect - width, self.effect + width
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class SummaryStatistics:
-    """Marginal effects of every variant on every outcome of a release; made by `summary_statistics`.
+class DenseStatistics(SummaryStatistics):
+    """Summary statistics of a release that holds the whole covariance."""
 
-    Guarantee: post-processing of the release; costs no privacy.
-    Cost: an outcome is computed when it is asked for, in O(variants · (covariates + 1)).
-    """
-
-    release: ReleasedMoments
-    variants: Variants
-    covariates: tuple[str, ...]  # features that are not variants and were adjusted for
-    notes: tuple[str, ...]  # why the standard errors are incomplete, if they are
-    _places: NDArray[np.intp]  # of the variants among the features
     _beside: NDArray[np.intp]  # W: covariates and, last, the constant
-
-    def __repr__(self) -> str:
-        """Say what it is about."""
-        d, l = len(self.variants), len(self.release.outcome_names)
-        return f"<SummaryStatistics of {d} variants and {l} outcomes (public)>"
-
-    @property
-    def outcome_names(self) -> tuple[str, ...]:
-        """Names of the outcomes."""
-        return self.release.outcome_names
-
-    @property
-    def n(self) -> int:
-        """People: rows, or half as many where a row is a haplotype."""
-        plan = self.release.plan
-        return plan.n // 2 if self.variants.haplotypes else plan.n
 
     @property
     def determined(self) -> NDArray[np.bool_]:
         """Which variants vary clearly more than the noise, (variants,); the others have no effects."""
         return np.asarray(self._left > WELL_DETERMINED * self._left_error)
 
-    @property
-    def frequency(self) -> Floats | None:
-        """Frequency of each counted allele by the released means; None without an intercept."""
+    def _means(self) -> tuple[Floats, float]:
         plan = self.release.plan
-        if not plan.intercept:
-            return None
-        means = self.release.covariance[self._places, -1] / (plan.n * plan.constant)
-        copies = plan.features.centre[self._places] + plan.features.scale[self._places] * means
-        return np.asarray(np.clip(copies / self.variants.copies, 0.0, 1.0))
-
-    @property
-    def frequency_error(self) -> Floats | None:
-        """Standard deviation of the privacy noise in `frequency`, (variants,)."""
-        plan = self.release.plan
-        if not plan.intercept:
-            return None
-        noise = math.sqrt(self._off_variance) / (plan.n * plan.constant)
-        return np.asarray(plan.features.scale[self._places] * noise / self.variants.copies)
+        mass = plan.n * plan.constant
+        means = np.asarray(self.release.covariance[self._places, -1] / mass)
+        return means, math.sqrt(self._off_variance) / mass
 
     def outcome(self, which: str | int) -> MarginalEffects:
         """Return the effects on one outcome, by name or position."""
@@ -224,16 +156,6 @@ class SummaryStatistics:
         bias = plan.association_sigma**2 * float(np.sum(inverse * noise))
         return np.asarray(np.sum(association * (inverse @ association), axis=0) - bias)
 
-    def _position(self, which: str | int) -> int:
-        names = self.outcome_names
-        if isinstance(which, str):
-            if which not in names:
-                raise InputError(Argument("outcome", which), " is not in this release")
-            return names.index(which)
-        if not -len(names) <= which < len(names):
-            raise InputError(Argument("outcome", which), f": there are {len(names)} outcomes")
-        return which % len(names)
-
 
 def summary_statistics(
     release: ReleasedMoments, variants: Variants, *, covariates: str = "adjust"
@@ -287,8 +209,19 @@ def summary_statistics(
             Argument("covariates", covariates), " is unknown", remedy='choose "adjust" or "ignore"'
         )
     others = others if covariates == "adjust" else []
+    if release.blocks is not None:
+        _refuse_covariates_of_blocks(others)
+        return _expect_effects(
+            BlockStatistics(
+                release=release,
+                variants=variants,
+                covariates=(),
+                notes=_notes(release),
+                _places=places,
+            )
+        )
     beside = np.array([*others, *([plan.d] if plan.intercept else [])], dtype=np.intp)
-    found = SummaryStatistics(
+    found = DenseStatistics(
         release=release,
         variants=variants,
         covariates=tuple(release.feature_names[i] for i in others),
@@ -297,6 +230,11 @@ def summary_statistics(
         _beside=beside,
     )
     _refuse_hidden_covariates(release, beside, found._off_variance)
+    return _expect_effects(found)
+
+
+def _expect_effects(found: SummaryStatistics) -> SummaryStatistics:
+    """Return statistics that have an effect for one variant at least."""
     if not found.determined.any():
         raise InputError(
             "the noise of this release hides how much its variants vary, so none of them has an effect",
@@ -304,6 +242,20 @@ def summary_statistics(
             "as bounds",
         )
     return found
+
+
+def _refuse_covariates_of_blocks(others: Sequence[int]) -> None:
+    if others:
+        raise InputError(
+            "this release holds the covariance inside blocks only, so effects cannot be adjusted for "
+            "features that are no variants",
+            argument="covariates",
+            remedy=Message.of(
+                "Leave them out with ",
+                Argument("covariates", "ignore"),
+                ", or take them out of the outcomes before the release",
+            ),
+        )
 
 
 def _refuse_unusable(release: ReleasedMoments, variants: Variants | None) -> None:

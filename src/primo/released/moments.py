@@ -75,7 +75,7 @@ class ReleasedMoments:
     plan: Plan
     feature_names: tuple[str, ...]
     outcome_names: tuple[str, ...]
-    covariance: Matrix  # (width, width) XᵀX, the constant feature last; (0, 0) for others
+    covariance: Matrix  # (width, width) XᵀX, the constant feature last; (0, 0) for a row space
     association: Matrix  # (width, l) XᵀY
     outcome_moments: Matrix  # (l, l) YᵀY, or (l,) its diagonal
     reproducible: bool
@@ -88,7 +88,7 @@ class ReleasedMoments:
         ReleasedRound, ...
     ] = ()  # that the moments above were pooled from; () if one release
     scales: Scales | None = None  # noise of pooled moments; None: that of the plan
-    blocks: ReleasedBlocks | None = None  # in place of the covariance, where the plan has blocks
+    blocks: ReleasedBlocks | None = None  # in place of the covariance, which is (0, 0) then
 
     @property
     def covariance_sigma(self) -> float:
