@@ -75,6 +75,14 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         How often the rows are read under the one budget. Every round after the first looks at what the
         rounds before have left unexplained, with noise for the length of that. "auto" chooses from
         public numbers.
+    covariance : {"full", "blocks", "panel", "none", "auto"}, default "full"
+        What is released of XᵀX: all of it, what lies inside public blocks of features, or its diagonal
+        alone ("none", and "panel", where a public panel supplies the rest). For thousands of features
+        and more: cost and memory are linear in d. "auto" chooses from public numbers.
+    blocks : sequence of int, optional
+        Borders of the blocks by feature position, for ``covariance="blocks"``: [0, 30, 75, d].
+    block_norms : float or array (m,), optional
+        Public norms of the blocks' rows in scaled units; from the bounds if not given.
     ridge_lambda : float, "theorem" or "adassp", optional
         Penalty for ``estimator="ridge"``, on sums of squares in scaled units, or a rule for it.
     coefficient_norm : float, optional
@@ -144,6 +152,9 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         rows_per_person: int = 1,
         norm_share: float = 0.05,
         rounds: int | str = 1,
+        covariance: str = "full",
+        blocks: Any = None,
+        block_norms: Any = None,
         ridge_lambda: float | str | None = None,
         coefficient_norm: float | None = None,
         solver: str = "fast",
@@ -171,6 +182,9 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.rows_per_person = rows_per_person
         self.norm_share = norm_share
         self.rounds = rounds
+        self.covariance = covariance
+        self.blocks = blocks
+        self.block_norms = block_norms
         self.ridge_lambda = ridge_lambda
         self.coefficient_norm = coefficient_norm
         self.solver = solver

@@ -19,6 +19,7 @@ from primo.planning.bounds_file import (
     stated_levels,
     without_levels,
 )
+from primo.planning.ld_blocks import read_ld_blocks
 from primo.planning.settings import Settings
 from primo.privacy.bounds import AUTO, Bounds
 from primo.privacy.protection import Protection
@@ -155,6 +156,12 @@ def settings_of(options: Options, opened: Opened) -> Settings:
     auto = (
         AUTO if options["norms"] == AUTO else None
     )  # of a private block: a public one can be read
+    whole = options["covariance"] in ("full", "auto")
+    if auto and protection.features_private and not whole:
+        say(
+            f"Note: with --covariance {options['covariance']} the norm of the features is not found "
+            "from the rows: it follows from ranges or frequencies, unless [features] norm states one."
+        )
     return Settings(
         epsilon=options["epsilon"],
         delta=options["delta"],
@@ -165,7 +172,7 @@ def settings_of(options: Options, opened: Opened) -> Settings:
                 source.feature_names,
                 block="features",
                 known=opened.known,
-                norm=(auto if protection.features_private else None) or opened.norm,
+                norm=(auto if protection.features_private and whole else None) or opened.norm,
             ),
             len(source.feature_names),
             "features",
@@ -185,7 +192,25 @@ def settings_of(options: Options, opened: Opened) -> Settings:
         rows_per_person=options["rows_per_person"],
         norm_share=options["norm_share"],
         rounds=options["rounds"],
+        covariance=options["covariance"],
+        blocks=_blocks(options, opened),
     )
+
+
+def _blocks(options: Options, opened: Opened) -> Any:
+    """Return the borders of the blocks that a BED file states, by feature position."""
+    path = options["ld_blocks"]
+    if path is None or opened.variants is None:
+        return None
+    found = read_ld_blocks(path, opened.variants, opened.source.feature_names)
+    if options["json_"]:
+        return found.borders
+    say(f"Blocks of variants: {found.used}")
+    if found.alone:
+        say(
+            f"Note: {found.alone} features lie in no block of the BED file. Each is a block of its own."
+        )
+    return found.borders
 
 
 def missing_of(options: Options) -> str:

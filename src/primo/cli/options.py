@@ -412,6 +412,19 @@ release_options = _together(
         help="Which second moments of the outcomes are released as well, at no cost.",
     ),
     click.option(
+        "--covariance",
+        type=click.Choice(["full", "blocks", "panel", "none", "auto"]),
+        default="full",
+        show_default=True,
+        help="What is released of the covariance: all, inside --ld-blocks, or the diagonal (none, and "
+        "panel). auto: chosen from public numbers.",
+    ),
+    click.option(
+        "--ld-blocks",
+        type=_FILE,
+        help="BED file (chromosome, start, end) of public blocks of linked variants.",
+    ),
+    click.option(
         "--covariance-rows", type=int, help="Compute the covariance from a sample of so many rows."
     ),
     click.option("--public-covariance", type=_FILE, help=".npy: covariance of a public panel."),

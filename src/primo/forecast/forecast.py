@@ -60,11 +60,11 @@ class Prediction:
 
 
 def is_forecast(plan: Plan) -> bool:
-    """Whether the forecast covers a plan: not the paper's noise, nor a covariance of other rows."""
+    """Whether the forecast covers a plan: not the paper's noise, nor blocks, nor other rows' covariance."""
     return (
         plan.calibration == "exact"
         and plan.sampled is None
-        and plan.covariance_origin is not CovarianceOrigin.REFERENCE
+        and plan.covariance_origin not in (CovarianceOrigin.REFERENCE, CovarianceOrigin.BLOCKS)
     )
 
 

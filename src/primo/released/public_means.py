@@ -27,9 +27,13 @@ def public_means(release: ReleasedMoments) -> NDArray[np.float64]:
     clip = plan.features
     if not plan.intercept or plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
         return np.array(clip.centre)
-    mass = plan.n * plan.constant
-    noise = plan.covariance_sigma * math.sqrt(2 - plan.triangle_bits) / math.sqrt(2)
-    scaled, _ = shrunk_means(release.covariance[: plan.d, -1] / mass, noise / mass)
+    if release.blocks is not None:
+        means, noise = release.blocks.sums / plan.n, release.blocks.sums_sigma / plan.n
+    else:
+        mass = plan.n * plan.constant
+        noise = plan.covariance_sigma * math.sqrt(2 - plan.triangle_bits) / math.sqrt(2) / mass
+        means = release.covariance[: plan.d, -1] / mass
+    scaled, _ = shrunk_means(means, noise)
     if clip.box:
         scaled = np.clip(scaled, -1.0, 1.0)
     return np.asarray(clip.centre + clip.scale * scaled)

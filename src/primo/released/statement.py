@@ -176,8 +176,8 @@ def _noise(release: ReleasedMoments) -> str:
     return (
         f"discrete Gaussian ({release.backend}), in scaled units: covariance {covariance}; "
         f"association {_sigma(release.association_sigma)}{projected}; outcome moments "
-        f"({'full' if plan.full_outcome_moments else 'diagonal'}) {_sigma(release.outcome_sigma)}; "
-        f"split ratio {plan.split:.3g}"
+        f"({'full' if plan.full_outcome_moments else 'diagonal'}) {_sigma(release.outcome_sigma)}"
+        + (f"; split ratio {plan.split:.3g}" if plan.blocks is None else "")
     )
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError
-from primo.planning.plan import CovarianceOrigin
 from primo.released.estimate.centring import centred
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.system import WELL_DETERMINED
@@ -82,7 +81,7 @@ def directions_of(release: ReleasedMoments) -> Directions | None:
     """Return the spectrum of the released covariance, or None where it carries no noise."""
     plan = release.plan
     sigma = release.covariance_sigma * math.sqrt(2 - plan.triangle_bits)
-    if sigma == 0 or plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
+    if sigma == 0 or not len(release.covariance):
         return None
     values = np.asarray(np.linalg.eigvalsh(release.covariance)[::-1], np.float64)
     return Directions(values=values, sigma=sigma, limit=WELL_DETERMINED * sigma)

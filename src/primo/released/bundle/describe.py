@@ -66,6 +66,8 @@ def plan_text(plan: Plan) -> str:
     }
     if plan.auto_norms:  # a bundle is compared with these words to the letter, old ones too
         described["norms_found"] = _norms_found(plan)
+    if plan.blocks is not None:
+        described["blocks"] = _inside(plan)
     if plan.rounds is not None:
         described["rounds"] = _rounds(plan)
     return json.dumps(described, indent=2, allow_nan=False, default=operator.index) + "\n"
@@ -97,6 +99,25 @@ def _norms_found(plan: Plan) -> dict[str, Any]:
     return described
 
 
+def _inside(plan: Plan) -> dict[str, Any]:
+    """Describe the blocks of features that the covariance is released inside of."""
+    assert plan.blocks is not None
+    noise = plan.blocks.steps_sigma * plan.feature_step**2 * plan.protection.features_private
+    norms = np.sqrt(plan.blocks.radius_squared) * plan.feature_step
+    return {
+        "borders": plan.blocks.starts.tolist(),
+        "row_norm": _short(norms),
+        "noise": _short(noise),
+        "noise_of_feature_sums": plan.feature_sum_sigma,
+        "noise_of_outcome_sums": plan.outcome_sum_sigma,
+        "grid": {
+            "radius_squared": _short(plan.blocks.radius_squared),
+            "unit": _short(plan.blocks.unit),
+            "variance_bits": _short(plan.blocks.variance_bits),
+        },
+    }
+
+
 def _blocks(search: Any) -> list[str]:
     return [block for block in ("features", "outcomes") if getattr(search, block)]
 
@@ -113,18 +134,18 @@ def _rounds(plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
+def _short(values: Any) -> Any:
+    return values[0].item() if np.all(values == values[0]) else values.tolist()
+
+
 def _bounds(clip: Clip) -> dict[str, Any]:
     """Describe the clipping of a block; one number stands for a column of equal ones."""
-
-    def short(values: Any) -> Any:
-        return float(values[0]) if np.all(values == values[0]) else values.tolist()
-
     described = {
-        "centre": short(clip.centre),
-        "scale": short(clip.scale),
+        "centre": _short(clip.centre),
+        "scale": _short(clip.scale),
         "cut_to_range": clip.box,
         "row_norm": clip.norm,
     }
     if clip.middle is not None:  # old bundles are compared with these words to the letter
-        described["range_middle"] = short(clip.middle)
+        described["range_middle"] = _short(clip.middle)
     return described

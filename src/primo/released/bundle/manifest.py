@@ -95,9 +95,9 @@ def make_manifest(
 
 def has_intervals(plan: Plan) -> bool:
     """Whether single coefficients have intervals and tests (`uncertainty.system` says why not)."""
-    return (
-        plan.association != "projection"
-        and plan.covariance_origin is not CovarianceOrigin.ROW_SPACE
+    return plan.association != "projection" and plan.covariance_origin not in (
+        CovarianceOrigin.ROW_SPACE,
+        CovarianceOrigin.BLOCKS,
     )
 
 

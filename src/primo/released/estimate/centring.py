@@ -86,6 +86,11 @@ def centred(release: ReleasedMoments) -> Centred:
             "this release has more public features than rows and was loaded without them; attach "
             "them first: release = primo.with_public_features(release, X)"
         )
+    if release.blocks is not None:
+        raise InputError(
+            "this release holds the covariance inside blocks of features only; the whole matrix, which "
+            "this needs, was not released"
+        )
     # The estimators expect svec noise; an iid triangle has twice its variance off the diagonal.
     sigma1 = release.covariance_sigma * math.sqrt(2 - plan.triangle_bits)
     sigma2, association = release.association_sigma, release.association

@@ -18,6 +18,7 @@ from scipy.stats import chi2
 
 from primo.planning.plan import CovarianceOrigin
 from primo.privacy.bounds import Clip
+from primo.released.blocks import ReleasedBlocks
 from primo.released.moments import ReleasedMoments
 
 __all__ = [
@@ -136,6 +137,8 @@ def feature_block(release: ReleasedMoments) -> Block | None:
     plan = release.plan
     if plan.covariance_origin in (CovarianceOrigin.ROW_SPACE, CovarianceOrigin.REFERENCE):
         return None  # not the moments of these rows
+    if release.blocks is not None:
+        return _inside_blocks(release, release.blocks)
     d, n = plan.d, plan.n
     moments = release.covariance[:d, :d]
     sigma = release.covariance_sigma
@@ -157,6 +160,26 @@ def feature_block(release: ReleasedMoments) -> Block | None:
     )
 
 
+def _inside_blocks(release: ReleasedMoments, blocks: ReleasedBlocks) -> Block:
+    """Read the features off a covariance inside blocks; the largest noise stands for all."""
+    plan, squares = release.plan, np.concatenate([np.diagonal(b) for b in blocks.covariance])
+    widths = np.diff(blocks.starts)
+    together = math.fsum(float(np.sum(b**2)) for b in blocks.covariance)
+    together -= float(np.sum(blocks.sigma**2 * widths * (widths + 1) / 2))
+    return Block(
+        word="feature",
+        n=plan.n,
+        names=release.feature_names,
+        clip=plan.features,
+        square=squares / plan.n,
+        square_error=float(blocks.sigma.max()) / plan.n,
+        mean=blocks.sums / plan.n if plan.intercept else None,
+        mean_error=blocks.sums_sigma / plan.n,
+        spread_out=_effective(float(squares.sum()), together, plan.d),
+        scales_found=False,
+    )
+
+
 def outcome_block(release: ReleasedMoments) -> Block:
     """Read the outcomes off a release."""
     plan = release.plan
@@ -165,6 +188,7 @@ def outcome_block(release: ReleasedMoments) -> Block:
     diagonal = np.diagonal(moments) if moments.ndim == 2 else moments
     private = plan.protection.outcomes_private
     sigma = release.outcome_sigma
+    sums = plan.outcome_sum_sigma if plan.blocks is not None else release.association_sigma
     squares = float(np.sum(diagonal**2)) - plan.l * sigma**2
     if moments.ndim == 2:
         squares = float(np.sum(moments**2)) - sigma**2 * plan.l * (plan.l + 1) / 2
@@ -176,7 +200,7 @@ def outcome_block(release: ReleasedMoments) -> Block:
         square=diagonal / n,
         square_error=sigma / n,
         mean=release.association[-1] / mass if plan.intercept else None,
-        mean_error=release.association_sigma / mass if plan.intercept and private else 0.0,
+        mean_error=sums / mass if plan.intercept and private else 0.0,
         spread_out=_effective(float(diagonal.sum()), squares, plan.l),
         scales_found=plan.column_search is not None and plan.column_search.outcomes,
     )

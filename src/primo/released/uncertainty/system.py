@@ -261,6 +261,12 @@ def _system(release: ReleasedMoments) -> System:
             f"{plan.d} features and {plan.n} rows: single coefficients are not determined by the data,"
             " with or without noise, so they have no intervals"
         )
+    if plan.covariance_origin is CovarianceOrigin.BLOCKS:
+        raise InputError(
+            "this release holds the covariance inside blocks of features only, so there are no "
+            "intervals of joint effects and no R²",
+            remedy="marginal effects have intervals: primo.summary_statistics, or `primo sumstats`",
+        )
     variation, variation_variance = variation_of(release)
     scale, centre = plan.features.scale, plan.features.centre
     terms = np.zeros((plan.width, plan.d + plan.intercept))
