@@ -23,8 +23,10 @@ N, D, L = 5, 2, 2
 X_NORM, Y_NORM = 4.0, 3.0
 SAMPLED, SEED = 3, 7
 EPSILON, DELTA = 2.0, 1e-6
+BLOCKS = ("none", "one block", "blocks")
 PUBLIC = {"features": "outcomes", "outcomes": "features", "both": None}
 ROUNDS = 3
+BLOCK_NORMS = [3.4, 3.0]  # their squares add up to more than that of X_NORM
 #: Bounds with which columns are counted; rows summed; rows cut to ranges summed.
 PLAIN = {"norm": "auto"}
 AUTO = {
@@ -61,6 +63,9 @@ class Way:
             "projection": {"association": "projection"},
             "sampled": {"covariance_rows": SAMPLED},
             "rounds": {"rounds": ROUNDS},
+            "none": {"covariance": "none"},
+            "one block": {"covariance": "blocks", "blocks": [0, D]},
+            "blocks": {"covariance": "blocks", "blocks": [0, 1, D], "block_norms": BLOCK_NORMS},
             "reference": {"public_covariance": 0.5 * np.eye(D), "public_mean": np.zeros(D)},
         }
         auto = AUTO.get(self.mechanism)
@@ -130,6 +135,8 @@ class Way:
         """
         if not self.intercept:
             return 0.99
+        if self.mechanism in BLOCKS:  # the constant is an outcome, and only features can turn round
+            return 0.84 if self.protection == "outcomes" else 0.99
         bare = self.mechanism.startswith(("reference", "extension"))
         return 0.66 if self.protection == "features" and bare else 0.9
 
@@ -166,6 +173,10 @@ def every_way():
             yield Way(protection, "projection")
     for protection, intercept in product(("both", "features"), (True, False)):
         yield Way(protection, "reference", intercept)
+    for protection in PUBLIC:
+        yield Way(protection, "blocks")
+    yield Way("both", "none")
+    yield Way("both", "one block", intercept=False, moments="diagonal")
     yield Way("both", "rounds")
     yield Way("both", "rounds", intercept=False, moments="diagonal")
     yield Way("outcomes", "rounds")

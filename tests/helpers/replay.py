@@ -19,7 +19,7 @@ import numpy as np
 
 from primo.privacy import values
 from primo.privacy.lengths import BINS
-from primo.wall import mechanism, stages
+from primo.wall import blocks, mechanism, stages
 from primo.wall.sealing import plan_digest
 from primo.workflow import rounds
 
@@ -87,6 +87,7 @@ def recording(*, dry=False):
     with (
         mock.patch.object(mechanism, "add_noise", add_noise),
         mock.patch.object(stages, "add_noise", add_noise),
+        mock.patch.object(blocks, "add_noise", add_noise),
         mock.patch.object(rounds, "next_step", remembered_step if dry else rounds.next_step),
     ):
         yield calls
@@ -127,6 +128,7 @@ def severed():
     with (
         mock.patch.object(mechanism, "add_noise", add_noise),
         mock.patch.object(stages, "add_noise", add_noise),
+        mock.patch.object(blocks, "add_noise", add_noise),
     ):
         yield
 
@@ -148,6 +150,8 @@ def published(release):
     if release.projected is not None:
         found["projected"] = release.projected.association
         found["noise left"] = release.projected.noise_left
+    if release.blocks is not None:
+        found |= {f"blocks' {name}": value for name, value in vars(release.blocks).items()}
     for number, released in enumerate(release.rounds):
         found |= {f"round {number} {name}": value for name, value in vars(released).items()}
     if release.public_features is not None:

@@ -60,7 +60,7 @@ class Prediction:
 
 
 def is_forecast(plan: Plan) -> bool:
-    """Whether the forecast covers a plan: not the paper's noise, nor blocks, nor other rows' covariance."""
+    """Whether the forecast covers a plan: not the paper's noise, blocks, or other rows' covariance."""
     return (
         plan.calibration == "exact"
         and plan.sampled is None
