@@ -10,6 +10,7 @@ Mistakes without a mutant, because no test can see them:
   on that argument. Together with rounding to nearest it is a mutant below.
 """
 
+from benchmarks.mutants.blocks import BLOCKS
 from benchmarks.mutants.costs import CALIBRATED, CHARGED
 from benchmarks.mutants.files import FILES, GUARANTEE
 from benchmarks.mutants.noise import NOISE, REUSE
@@ -27,6 +28,7 @@ MUTANTS = (
     *REUSE,
     *NORMS,
     *ROUNDS,
+    *BLOCKS,
     *CALIBRATED,
     *CHARGED,
     *PEOPLE,

@@ -14,7 +14,7 @@ from primo.wall.noise import RandomBits
 from primo.wall.sealing import moments_digest
 from primo.workflow.pipeline import make_release
 
-N, L = 50, 40
+N, L = 50, 60
 BORDERS = [*range(1200), *range(1200, 2401, 20)]  # 1200 blocks of one feature, 60 of twenty
 D = BORDERS[-1]
 
@@ -73,7 +73,7 @@ def test_noise_scales_are_those_of_the_plan():
     off = release.outcome_moments[np.tril_indices(L, -1)]
     assert fits(off, plan.outcome_sigma / np.sqrt(2))
     assert plan.outcome_sum_sigma == pytest.approx(plan.outcome_sigma / np.sqrt(2))
-    rows = [released(plan, seed=seed).association[-1] for seed in range(30)]
+    rows = [released(plan, seed=seed).association[-1] for seed in range(20)]
     assert fits(rows, plan.outcome_sum_sigma)
 
 
