@@ -108,10 +108,10 @@ def _runs(scores: Scores, coverage: Coverage, folder: Path) -> str:
         ]
         sources = read_sources(folder)
         used = dict.fromkeys(cell.features for cell in scores.cells())
-        lines += [f"  - {DATA.get(f, f)}: {describe(f, sources)}." for f in used]
-        lines.append("  - †: simulated, unless a file of the user's is named here.")
+        lines += [f"    - {DATA.get(f, f)}: {describe(f, sources)}." for f in used]
+        lines.append("    - †: simulated, unless a file of the user's is named here.")
     if skipped := skipped_lines(scores):
-        lines += ["- **Skipped**:", *(f"  - {line}" for line in skipped)]
+        lines += ["- **Skipped**:", *(f"    - {line}" for line in skipped)]
     return "\n".join([*lines, _CONVENTIONS])
 
 
