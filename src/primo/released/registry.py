@@ -140,7 +140,9 @@ def _joint(plan: Plan) -> str:
     rounds = "" if plan.rounds is None else f" in {plan.round_count} rounds"
     text = f"All outcomes share one joint Gaussian mechanism{rounds}. "
     if plan.rounds is not None or plan.searched:
-        text += "What each stage spends was fixed before a row was read; the parameters are of all. "
+        text += (
+            "What each stage spends was fixed before a row was read; the parameters are of all. "
+        )
     return text
 
 
@@ -184,7 +186,9 @@ def _moments(release: Release) -> Iterator[tuple[str, str]]:
     parts: tuple[Plan | ReleasedRound, ...] = release.rounds or (plan,)
     for number, part in enumerate(parts, 1):
         noise = {
-            "covariance (of the earlier release)" if earlier else "covariance": part.covariance_sigma,
+            "covariance (of the earlier release)"
+            if earlier
+            else "covariance": part.covariance_sigma,
             "association": part.association_sigma,
             "outcome moments": part.outcome_sigma,
         }
