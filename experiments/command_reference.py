@@ -23,7 +23,7 @@ release again (and charges for it again).
 
 Exit codes: 0 done; 1 could not be done (budget used up, ledger locked, disk full, interrupted, a bug); 2
 bad input. With `--json` results and errors are JSON on standard output. Progress bars appear on a
-terminal only. What the messages mean and what to do: [errors.md](errors.md).
+terminal only. What the messages mean and what to do: [errors](errors.md).
 """
 
 

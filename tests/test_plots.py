@@ -58,6 +58,17 @@ def test_r_squared_is_sorted_and_undetermined_outcomes_are_counted(release):
     assert f"{fit.trusted.sum()} of 3 outcomes" in axes.get_xlabel()
 
 
+def test_a_figure_without_points_says_why():
+    rng = np.random.default_rng(2)
+    model = primo.PrimoRegressor(
+        epsilon=0.05, delta=1e-8, feature_bounds=(-1, 1), outcome_bounds=(-3, 3)
+    )
+    poor = model.fit(rng.uniform(-1, 1, size=(300, 4)), rng.normal(size=(300, 2))).release_
+    axes = primo.plots.r_squared(poor)
+    assert not poor.goodness_of_fit().trusted.any()
+    assert "leaves R² of every outcome open" in axes.texts[0].get_text()
+
+
 def test_the_chosen_budget_lies_on_the_curve(release):
     axes = primo.plots.accuracy_against_epsilon(release)
     curve, _, chosen = axes.lines

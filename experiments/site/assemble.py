@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from experiments.site.tutorials import ROOT, TARGET, as_markdown, sources
+from experiments.site.tutorials import ROOT, TARGET, as_given, as_markdown, sources
 
 DOCS = ROOT / "docs"
 ASSEMBLED = ROOT / "build" / "docs"
@@ -33,7 +33,9 @@ def assemble() -> None:
         executed = TARGET / f"{path.stem}.ipynb"
         if not executed.is_file():
             sys.exit(f"{executed.relative_to(ROOT)} is missing; run make tutorials")
-        (ASSEMBLED / "tutorials" / path.name).write_text(_shown(executed), encoding="utf-8")
+        page = ASSEMBLED / "tutorials" / path.name
+        page.write_text(_shown(executed), encoding="utf-8")
+        _write_notebook(executed, page.with_suffix(".ipynb"))
     for page in ASSEMBLED.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         above = "../" * (len(page.relative_to(ASSEMBLED).parts) - 1)
@@ -56,7 +58,15 @@ def from_root(name: str) -> str:
 def _shown(executed: Path) -> str:
     import nbformat
 
-    return as_markdown(nbformat.read(executed, as_version=4))
+    text = as_markdown(nbformat.read(executed, as_version=4))
+    return text.replace("\n\n", f"\n\n[Download this notebook]({executed.name})\n\n", 1)
+
+
+def _write_notebook(executed: Path, target: Path) -> None:
+    """Write a tutorial for readers who run it themselves: without output and hidden cells."""
+    import nbformat
+
+    nbformat.write(as_given(nbformat.read(executed, as_version=4)), target)
 
 
 if __name__ == "__main__":

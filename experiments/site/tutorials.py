@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,16 @@ def as_markdown(notebook: Any) -> str:
         parts.append(_fenced("".join(said).rstrip(), "text", kind="output"))
         parts.extend(_shown(output) for output in cell.outputs if output.output_type != "stream")
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def as_given(notebook: Any) -> Any:
+    """Return a notebook without output, and without the cells that readers need not see."""
+    given = deepcopy(notebook)
+    given.cells = [cell for cell in given.cells if HIDE not in cell.metadata.get("tags", [])]
+    for cell in given.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return given
 
 
 def _shown(output: Any) -> str:

@@ -210,6 +210,9 @@ def r_squared(
         ax.set_xticks([])
     if len(order):
         ax.legend(frameon=False)
+    else:
+        said = "The noise leaves R² of every outcome open"
+        ax.text(0.5, 0.5, said, transform=ax.transAxes, ha="center", color=PALE)
     return ax
 
 

@@ -1,6 +1,7 @@
 """`primo doctor` says what is there and fails where arithmetic is not exact."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -35,6 +36,8 @@ def test_every_package_belongs_to_the_extra_that_is_named():
         assert any(line.startswith(package) for line in extras[extra]), package
     public = {"genomics", "cluster", "postgres", "fast", "opendp", "plots"}
     assert {extra for extra, _ in OPTIONAL.values()} == public
+    brought = {re.match(r"[\w-]+", line)[0] for extra in public for line in extras[extra]}
+    assert brought - {"dask"} == OPTIONAL.keys()  # distributed stands for both
 
 
 def test_machines_read_it():

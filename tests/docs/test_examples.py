@@ -2,11 +2,14 @@
 
 import doctest
 import inspect
+import pydoc
+import re
 import warnings
 
 import pytest
 
 import primo
+from doc_blocks import ROOT
 
 NAMES = [name for name in primo.__all__ if name != "__version__"]
 
@@ -50,3 +53,27 @@ def test_it_runs(name, tmp_path, monkeypatch):
         result = doctest.DocTestRunner(verbose=False).run(test, out=said.append)
     assert result.attempted > 0
     assert result.failed == 0, "".join(said)
+
+
+def _described():
+    """Yield every function and class of the Python reference."""
+    page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    for path in re.findall(r"^::: (\S+)$", page, re.M):
+        value = pydoc.locate(path)
+        yield from (
+            (f"{path}.{name}", member)
+            for name, member in [("", value), *vars(value).items()]
+            if not name.startswith("_") and (inspect.isfunction(member) or inspect.isclass(member))
+        )
+
+
+def test_names_that_share_an_entry_share_type_and_default():
+    """The reference shows those of the first name for all of them."""
+    seen = 0
+    for path, value in _described():
+        known = inspect.signature(value).parameters
+        for line in re.findall(r"^ +(\w+(?:, \w+)+)(?: : .*)?$", value.__doc__ or "", re.M):
+            shared = [known[name] for name in line.split(", ") if name in known]
+            assert len({(str(p.annotation), str(p.default)) for p in shared}) < 2, (path, line)
+            seen += bool(shared)
+    assert seen > 5

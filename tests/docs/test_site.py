@@ -65,3 +65,15 @@ def test_figures_text_and_cells_of_a_notebook_are_shown():
     assert '<div class="figure"><svg>o</svg></div>' in text
     assert "secret" not in text
     assert "```bash\nprimo --version\n```" in text
+
+
+def test_readers_get_a_notebook_without_output():
+    nbformat = pytest.importorskip("nbformat", reason="make tutorials installs it")
+    from experiments.site.tutorials import as_given
+
+    ran = nbformat.v4.new_code_cell("1 + 1", execution_count=3)
+    ran.outputs = [nbformat.v4.new_output("stream", name="stdout", text="2")]
+    hidden = nbformat.v4.new_code_cell("assert True", metadata={"tags": ["hide"]})
+    (cell,) = as_given(nbformat.v4.new_notebook(cells=[ran, hidden])).cells
+    assert (cell.source, cell.outputs, cell.execution_count) == ("1 + 1", [], None)
+    assert ran.outputs

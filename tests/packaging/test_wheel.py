@@ -46,7 +46,7 @@ else:
     raise AssertionError("matplotlib is here, so this environment was not empty")
 """,
     "genomics": """
-import cyvcf2, pgenlib, zarr
+import bgen, cyvcf2, pgenlib, zarr
 zarr.save("x.zarr", X)
 fit(zarr.open("x.zarr", mode="r"))
 """,

@@ -66,6 +66,23 @@ def test_an_extension_states_the_total(fitted, tmp_path):
     assert any("earlier release" in line for line in entry["implementation"]["mechanisms"])
 
 
+def test_every_stage_and_round_is_among_the_mechanisms(fitted, tmp_path):
+    X, Y = fitted
+    found = primo.Bounds(lower=-2, upper=2, norm="auto")
+    release = primo.PrimoRegressor(
+        epsilon=5, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=found, rounds=3
+    ).fit(np.tile(X, (5, 1)), np.tile(Y, (5, 1)))
+    entry = registry_entry(bundle(release.release_, tmp_path / "r"))["deployment"]
+    said = entry["implementation"]["mechanisms"]
+    for number, part in enumerate(release.release_.rounds, 1):
+        sigma = f"{part.association_sigma:.6g} in scaled units"
+        assert any(f"association of round {number}" in line and sigma in line for line in said)
+    searched = release.release_.plan.norm_search.sigma
+    assert any(f"rows by length: standard deviation {searched:.6g} rows" in line for line in said)
+    assert "3 rounds" in entry["accounting"]["composition"]
+    assert "found from noisy counts" in str(entry["implementation"])
+
+
 def test_the_command_writes_it_once(fitted, tmp_path):
     primo.write_bundle(model().fit(*fitted).release_, tmp_path / "r")
     line = ["registry-entry", str(tmp_path / "r"), "--curator", "us", "--out"]
@@ -74,9 +91,14 @@ def test_the_command_writes_it_once(fitted, tmp_path):
     entry = json.loads((tmp_path / "entry.json").read_text())
     assert unanswered(entry) == ["name", "intended_use", "description"]
     assert "fill them in: name, intended_use, description" in said.output
-    again = CliRunner().invoke(main, [*line, str(tmp_path / "entry.json")])
-    assert again.exit_code == 2 or isinstance(again.exception, primo.InputError | SystemExit)
+    other = [*line, str(tmp_path / "entry.json"), "--name", "another"]
+    again = CliRunner().invoke(main, other)
+    assert isinstance(again.exception, primo.InputError | SystemExit)
     assert json.loads((tmp_path / "entry.json").read_text()) == entry
+    forced = CliRunner().invoke(main, [*other, "--force", "--json"])
+    assert json.loads(forced.stdout)["unanswered"] == ["intended_use", "description"]
+    changed = json.loads((tmp_path / "entry.json").read_text())
+    assert changed["deployment"]["basic"]["name"] == "another"
 
 
 def test_a_seeded_release_is_marked(fitted, tmp_path):

@@ -108,10 +108,10 @@ def _runs(scores: Scores, coverage: Coverage, folder: Path) -> str:
         ]
         sources = read_sources(folder)
         used = dict.fromkeys(cell.features for cell in scores.cells())
-        lines += [f"  - {DATA.get(f, f)}: {describe(f, sources)}." for f in used]
-        lines.append("  - †: simulated, unless a file of the user's is named here.")
+        lines += [f"    - {DATA.get(f, f)}: {describe(f, sources)}." for f in used]
+        lines.append("    - †: simulated, unless a file of the user's is named here.")
     if skipped := skipped_lines(scores):
-        lines += ["- **Skipped**:", *(f"  - {line}" for line in skipped)]
+        lines += ["- **Skipped**:", *(f"    - {line}" for line in skipped)]
     return "\n".join([*lines, _CONVENTIONS])
 
 
@@ -150,7 +150,7 @@ _CONVENTIONS = """\
   one by one). `python -m experiments.tuning.bounds` finds that best for primo on the data that
   DP-SGD was tuned on, with n = 5000. DP-SGD clips gradients instead. From n = 100 000 on, where
   noise costs less than the bias of shortened rows, and where moments are drawn from their law, the
-  norms are those that no row exceeds. (`docs/accuracy.md` has looser bounds, hence lower R² in
+  norms are those that no row exceeds. ([Accuracy](accuracy.md) has looser bounds, hence lower R² in
   cells of the same name.)
 - **As printed**: the paper's noise scales, the longest row of features and √l·max|y| for bounds, no
   ridge (λ = 0; 10⁻¹⁰ of the trace of XᵀX where features are collinear), solved by QR.
@@ -172,7 +172,7 @@ section."""
 
 _BUDGETS = """\
 The algorithms as printed state an ε that they do not all keep;
-`docs/paper-constants.md` lists why. A more accurate method that spends more is not a better one, so
+[The paper's constants](paper-constants.md) lists why. A more accurate method that spends more is not a better one, so
 those are set here beside versions that keep the budget, and only these enter the next section.
 diffprivlib under-counts several outcomes and over-counts much else: asked for 5, it truly spends
 what the table says; the version that enters the next section asks for as much as makes that 5.

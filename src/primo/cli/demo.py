@@ -26,7 +26,7 @@ PANEL = 2500  # other people, who are public
 
 _BOUNDS = """\
 # Public knowledge about the simulated people. Genotypes need no bounds here: they lie in 0 to 2, and
-# panel.bed has other people, who are public, and so has their frequencies.
+# their frequencies are counted in panel.bed, which holds other people, who are public.
 [features]
 norm = "auto"         # length of a row: found privately, for a small part of the budget
 

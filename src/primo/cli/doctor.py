@@ -23,6 +23,7 @@ __all__ = ["doctor"]
 OPTIONAL = {
     "Pgenlib": ("genomics", "PLINK 2 files (--pfile)"),
     "cyvcf2": ("genomics", "VCF and BCF files (--vcf)"),
+    "bgen": ("genomics", "BGEN files (--bgen)"),
     "zarr": ("genomics", "Zarr arrays and VCF Zarr (--vcf-zarr)"),
     "distributed": ("cluster", "a Dask cluster (--scheduler)"),
     "psycopg": ("postgres", "a ledger in PostgreSQL"),

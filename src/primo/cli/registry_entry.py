@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from primo.cli.options import release_argument
-from primo.cli.output import as_json, say
+from primo.cli.options import json_option, release_argument
+from primo.cli.output import as_json, say, show_json
+from primo.cli.overwriting import check_output, force_option
 
 __all__ = ["registry_entry"]
 
@@ -25,6 +26,8 @@ __all__ = ["registry_entry"]
 @click.option(
     "--out", type=click.Path(path_type=Path), help="File to write; standard output if not given."
 )
+@force_option
+@json_option
 def registry_entry(
     release: Path,
     name: str | None,
@@ -33,18 +36,20 @@ def registry_entry(
     description: str | None,
     url: str | None,
     out: Path | None,
+    force: bool,
+    json_: bool,
 ) -> None:
     """Write the record that public registries of deployments ask for.
 
     Mechanism, unit of privacy, epsilon, delta, trust model and what is public, as JSON (which is YAML,
     too). The release is verified first; the record is made of published numbers alone.
     """
-    from primo._util.atomic import refuse_existing, whole_file, writing
+    from primo._util.atomic import whole_file, writing
     from primo.released.bundle import read_bundle
     from primo.released.registry import About, registry_entry, unanswered
 
     if out is not None:
-        refuse_existing(out)
+        check_output(out, force=force)
     entry = registry_entry(
         read_bundle(release),
         About(
@@ -56,13 +61,16 @@ def registry_entry(
         ),
     )
     text = as_json(entry)
+    missing = unanswered(entry)
     if out is None:
         click.echo(text)
     else:
-        with writing(out), whole_file(out) as file:
+        with writing(out), whole_file(out, replace=force) as file:
             file.write(f"{text}\n".encode())
+        if json_:
+            show_json({"file": str(out), "unanswered": missing})
+            return
         say(f"Wrote {out}.")
-    missing = unanswered(entry)
     if missing:
         say(f"A release cannot know these; fill them in: {', '.join(missing)}.")
     if not entry["deployment"]["additional_information"]["publishable"]:

@@ -68,8 +68,10 @@ def compare_plans(
     ----------
     n, d, l
         Rows, features, outcomes.
-    epsilon, delta
-        The budget of the whole release; delta is 1/n² if not given.
+    epsilon
+        The budget of the whole release.
+    delta
+        1/n² if not given.
     protection
         "both", "features" or "outcomes"; all three are compared if None.
     feature_bounds, outcome_bounds

@@ -154,7 +154,7 @@ def block_bounds(
         raise BoundsError(
             f"{len(without)} of the {block} have no bounds, the first is {without[0]!r}; say what is "
             f"publicly known of it in the bounds file:\n[{block}.columns.{_quoted(without[0])}]\n"
-            "lower = ...\nupper = ...\n"
+            'lower = ...\nupper = ...\n(or, of categories: levels = ["no", "yes"])\n'
             "(centres and scales are found from the rows only where nothing is stated of any column of "
             "the block, levels included)"
         )

@@ -8,11 +8,14 @@ or left empty.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.released.bundle import Bundle
+from primo.released.release import Release
+from primo.released.rounds import ReleasedRound
 
 __all__ = ["About", "registry_entry", "unanswered"]
 
@@ -71,7 +74,7 @@ def registry_entry(bundle: Bundle, about: About | None = None) -> dict[str, Any]
                 "access_type": "Non-interactive",
             },
             "accounting": {
-                "composition": "All outcomes share one joint Gaussian mechanism. "
+                "composition": _joint(plan)
                 + (
                     f"With the releases that it extends: epsilon {plan.total_epsilon!r} at the same "
                     f"delta, mu {plan.total_mu!r}."
@@ -133,27 +136,28 @@ def _public(plan: Plan) -> list[str]:
     return found
 
 
+def _joint(plan: Plan) -> str:
+    rounds = "" if plan.rounds is None else f" in {plan.round_count} rounds"
+    text = f"All outcomes share one joint Gaussian mechanism{rounds}. "
+    if plan.rounds is not None or plan.searched:
+        text += (
+            "What each stage spends was fixed before a row was read; the parameters are of all. "
+        )
+    return text
+
+
 def _preparation(plan: Plan) -> str:
     text = "Bounds were stated before any row was read"
-    if plan.norm_search is not None:
-        text += ", and row norms were found from noisy histograms whose cost is included"
+    if plan.searched:
+        text += ", or were found from noisy counts and sums whose cost is included"
     return f"{text}. Rows beyond a bound were shortened. No tuning on the rows."
 
 
 def _mechanisms(bundle: Bundle) -> list[str]:
     plan = bundle.release.plan
     sampler = f"discrete Gaussian, exact sampler ({bundle.release.backend})"
-    earlier = plan.covariance_origin is CovarianceOrigin.EARLIER
-    noise = {
-        "covariance (of the earlier release)" if earlier else "covariance": plan.covariance_sigma,
-        "association": plan.association_sigma,
-        "outcome moments": plan.outcome_sigma,
-    }
-    found = [
-        f"{sampler} on the {name}: standard deviation {sigma:.6g} in scaled units"
-        for name, sigma in noise.items()
-        if sigma > 0
-    ]
+    stages = [*_searches(plan), *_moments(bundle.release)]
+    found = [f"{sampler} on the {name}: standard deviation {size}" for name, size in stages]
     if plan.sampled:
         found.append(f"covariance from a secret sample of {plan.sampled} rows")
     if plan.calibration != "exact":
@@ -161,3 +165,34 @@ def _mechanisms(bundle: Bundle) -> list[str]:
             "noise scales as printed in the paper; the parameters are what they truly give"
         )
     return found
+
+
+def _searches(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield what is counted and added up to find bounds, and with how much noise."""
+    if plan.column_search is not None:
+        yield "counts of each column's values", f"{plan.column_search.sigma:.6g} rows"
+    if plan.centre_search is not None:
+        counts = plan.centre_search.counts
+        yield "counts of rows by length, before centring", f"{counts.sigma:.6g} rows"
+        yield "sum of shortened rows", f"{plan.centre_search.sigma:.6g} norms"
+    if plan.norm_search is not None:
+        yield "counts of rows by length", f"{plan.norm_search.sigma:.6g} rows"
+
+
+def _moments(release: Release) -> Iterator[tuple[str, str]]:
+    """Yield the moments that are released, round by round, and with how much noise."""
+    plan = release.plan
+    earlier = plan.covariance_origin is CovarianceOrigin.EARLIER
+    parts: tuple[Plan | ReleasedRound, ...] = release.rounds or (plan,)
+    for number, part in enumerate(parts, 1):
+        noise = {
+            "covariance (of the earlier release)"
+            if earlier
+            else "covariance": part.covariance_sigma,
+            "association": part.association_sigma,
+            "outcome moments": part.outcome_sigma,
+        }
+        which = f" of round {number}" if release.rounds else ""
+        for name, sigma in noise.items():
+            if sigma > 0:
+                yield f"{name}{which}", f"{sigma:.6g} in scaled units"

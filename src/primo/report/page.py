@@ -76,8 +76,10 @@ def write_report(
         Of the page, for example ``report.html``.
     variants
         Where the features lie on the genome, for Manhattan plots.
-    title, release_id, date, notes
+    title, release_id, date
         Words for the head and the foot of the page.
+    notes
+        Sentences for its last section.
     signal
         What the plan assumed of the data, if not the default.
     estimation

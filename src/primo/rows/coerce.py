@@ -48,6 +48,7 @@ def numeric(table: Any, block: str) -> NDArray[Any]:
             f"the {block} contain something that is not a number (every argument must be a number, or "
             "a string that spells a number). Convert or drop that column, for example code genotypes "
             "as 0, 1, 2, and categories with primo.indicators; the cell itself stays private"
+            + _declared_text(table)
         )
     if array.dtype.kind == "c":
         raise InputError(f"Complex data not supported: the {block} must be real numbers")
@@ -129,16 +130,26 @@ def _codes(levels: Levels, column: Any) -> NDArray[np.float64]:
 
 def _refuse_categories(table: Any, block: str) -> None:
     """Refuse a column that holds categories by its declared type; no cell is looked at."""
-    kinds = getattr(table, "dtypes", None)
-    if column_names(table) is None or not hasattr(table, "iloc") or kinds is None:
-        return
-    kinds = kinds.items() if hasattr(kinds, "items") else [(getattr(table, "name", ""), kinds)]
-    for name, kind in kinds:
+    for name, kind in _declared(table):
         if kind == "category":
             raise NotNumericError(
                 f"column {str(name)!r} of the {block} holds categories; state their public levels and "
                 f"code them first: primo.indicators(frame, {{{str(name)!r}: [...]}})"
             )
+
+
+def _declared_text(table: Any) -> str:
+    """Say which columns of a frame are text by their declared type; no cell is looked at."""
+    names = [str(name) for name, kind in _declared(table) if getattr(kind, "kind", "-") in "OUS"]
+    return f". Declared as text: {', '.join(map(repr, names[:5]))}" if names else ""
+
+
+def _declared(table: Any) -> list[tuple[Any, Any]]:
+    """Return names and declared types of the columns of a pandas frame or series."""
+    kinds = getattr(table, "dtypes", None)
+    if column_names(table) is None or not hasattr(table, "iloc") or kinds is None:
+        return []
+    return [*kinds.items()] if hasattr(kinds, "items") else [(getattr(table, "name", ""), kinds)]
 
 
 def array_source(

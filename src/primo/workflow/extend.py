@@ -56,8 +56,18 @@ def extend(
         Public bounds of the new outcomes, as for `PrimoRegressor`.
     rows_per_person
         How many rows one person may own; at least as many as in the earlier release.
-    backend, n_jobs, verbose, random_state, account, workers
-        As for `PrimoRegressor` and its `fit`.
+    backend
+        As for `PrimoRegressor`.
+    n_jobs
+        As for `PrimoRegressor`.
+    verbose
+        As for `PrimoRegressor`.
+    random_state
+        As for `PrimoRegressor`.
+    account
+        As for `PrimoRegressor.fit`.
+    workers
+        As for `PrimoRegressor.fit`.
 
     Returns
     -------

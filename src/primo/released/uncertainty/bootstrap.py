@@ -38,7 +38,11 @@ def bootstrap_intervals(
         Simulated releases; an end of an interval is a quantile over them, pooled over the outcomes.
     seed
         Of the simulation (public side: no privacy depends on it).
-    release, level, target
+    release
+        As for `coefficient_intervals`.
+    level
+        As for `coefficient_intervals`.
+    target
         As for `coefficient_intervals`.
 
     Notes

@@ -106,7 +106,13 @@ def contrasts(
         (d,) or (combinations, d): a combination is Σ weight × slope in the data's own units.
     names
         Of the combinations.
-    release, level, kind, target
+    release
+        As for `coefficient_intervals`.
+    level
+        As for `coefficient_intervals`.
+    kind
+        As for `coefficient_intervals`.
+    target
         As for `coefficient_intervals`.
     """
     check(level=level, kind=kind, target=target)
@@ -146,7 +152,11 @@ def prediction_intervals(
     new_rows
         Whether the interval is for the outcome of a new row (with its own residual) instead of the
         mean outcome of all such rows.
-    release, level, target
+    release
+        As for `coefficient_intervals`.
+    level
+        As for `coefficient_intervals`.
+    target
         As for `coefficient_intervals`.
     """
     check(level=level, kind=kind, target=target)

@@ -111,7 +111,13 @@ def published_r_squared(
     ----------
     release
         All that is read; the data may be gone.
-    estimator, ridge_lambda, coefficient_norm, solver
+    estimator
+        As given to `primo.coefficients`.
+    ridge_lambda
+        As given to `primo.coefficients`.
+    coefficient_norm
+        As given to `primo.coefficients`.
+    solver
         As given to `primo.coefficients`.
 
     Returns

@@ -47,7 +47,11 @@ def summary(
     ----------
     outcome
         Name or position.
-    release, level, target
+    release
+        As for `coefficient_intervals`.
+    level
+        As for `coefficient_intervals`.
+    target
         As for `coefficient_intervals`.
     """
     check(level=level, kind="confidence", target=target)

@@ -115,9 +115,11 @@ def open_cohort(
         Whether variants with several ALT alleles are an error or left out.
     also_missing
         Further cells of `pheno` and `covar` that mean a missing value.
-    levels, outcome_levels, decimal
-        Public levels of categories in `covar` and `pheno` (in `pheno` `outcome_levels`, if given), and
-        the decimal sign, as in `table_source`.
+    levels, outcome_levels
+        Public levels of categories in `covar` and `pheno` (in `pheno` `outcome_levels`, if given), as
+        in `table_source`.
+    decimal
+        The decimal sign.
     matched
         Whether to find out who is in all files and lists. If not, the cohort can only be used for a
         plan, with at most as many rows as the smallest file or list of people to keep, until its source
