@@ -29,7 +29,7 @@ from primo.released.estimate.means import shrunk_means
 from primo.released.estimate.problem import NoisyMoments
 from primo.released.moments import PublicFeatures, ReleasedMoments
 
-__all__ = ["Centred", "centred", "reflect"]
+__all__ = ["Centred", "centred", "mirror", "reflect"]
 
 Floats = NDArray[np.float64]
 
@@ -68,11 +68,16 @@ class Centred:
 
 def reflect(axis: Floats, columns: Floats) -> Floats:
     """Apply the reflection that exchanges the last coordinate axis and `axis` to (width, k)."""
-    gap = float(axis[:-1] @ axis[:-1]) / (1 + axis[-1])  # 1 − v_c without cancellation
+    normal, gap = mirror(axis)
     if gap == 0:
         return columns.copy()
-    normal = np.append(-axis[:-1], gap)  # of squared length 2·gap
     return np.asarray(columns - np.outer(normal, (normal @ columns) / gap))
+
+
+def mirror(axis: Floats) -> tuple[Floats, float]:
+    """Return w (width,) and half its squared length: the reflection takes x to x − w·(wᵀx)/half."""
+    gap = float(axis[:-1] @ axis[:-1]) / (1 + axis[-1])  # 1 − v_c without cancellation
+    return np.append(-axis[:-1], gap), gap
 
 
 def centred(release: ReleasedMoments) -> Centred:

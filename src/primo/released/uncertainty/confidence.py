@@ -21,7 +21,6 @@ all noise: the interval is the whole line. Such cells are not `trusted`: wide, n
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,14 +59,16 @@ def infer(system: System, weights: Floats, *, level: float, target: str) -> Infe
     Cost: O(width²·l), nothing of size width² per outcome.
     """
     loadings = system.loadings(weights)
+    squares = loadings**2
     sampling = system.sampling(target)
     quantile = float(ndtri((1 + level) / 2))
-    known = _Equations.of(system, loadings, sampling, directions=system.well_determined)
+    known = _Equations.of(system, loadings, squares, sampling, directions=system.well_determined)
     if system.well_determined.all():
         return _assemble(known, quantile, trusted=np.ones(known.shape, dtype=bool))
     mean, variance = system.poorly_determined(target)
-    p = loadings[~system.well_determined]
-    prior = (p**2).T @ variance
+    others = _run(~system.well_determined)
+    p = loadings[others]
+    prior = squares[others].T @ variance
     known = replace(
         known,
         shift=p.T @ mean,
@@ -81,10 +82,10 @@ def infer(system: System, weights: Floats, *, level: float, target: str) -> Infe
     if trusted.all():
         return _assemble(known, quantile, trusted=trusted)
     every = _Equations.of(
-        system, loadings, sampling, directions=np.asarray(system.spectrum[0] != 0)
+        system, loadings, squares, sampling, directions=np.asarray(system.spectrum[0] != 0)
     )
     robust = _assemble(every, quantile, trusted=trusted)
-    limit = _most(system, loadings)[:, None]
+    limit = _most(system, squares)[:, None]
     plain = _assemble(known, quantile, trusted=trusted)
     return Inference(
         estimate=np.where(trusted, plain.estimate, robust.estimate),
@@ -104,6 +105,7 @@ class _Equations:
     values: Floats  # (used,)
     h: Floats  # (used, l)
     p: Floats  # (used, combinations)
+    squares: Floats  # (used, combinations) of p
     sampling: Floats  # (l,) ς²
     size: Floats  # (l,) what other directions add to ‖θ‖²
     shift: Floats | float  # (combinations, l) what other directions add to the estimate
@@ -112,25 +114,28 @@ class _Equations:
 
     @classmethod
     def of(
-        cls, system: System, loadings: Floats, sampling: Floats, *, directions: Flags
+        cls,
+        system: System,
+        loadings: Floats,
+        squares: Floats,
+        sampling: Floats,
+        *,
+        directions: Flags,
     ) -> _Equations:
-        squares = loadings**2
-        outside = squares[~directions].sum(axis=0) > LOADING * squares.sum(axis=0)
+        outside = _sum(squares, ~directions) > LOADING * _sum(squares)
+        used = _run(directions)
         return cls(
             system=system,
-            values=system.spectrum[0][directions],
-            h=system.rotated[directions],
-            p=loadings[directions],
+            values=system.spectrum[0][used],
+            h=system.rotated[used],
+            p=loadings[used],
+            squares=squares[used],
             sampling=sampling,
             size=np.zeros(system.l),
             shift=0.0,
             extra=0.0,
             loads_elsewhere=outside,
         )
-
-    @cached_property
-    def squares(self) -> Floats:
-        return np.asarray(self.p**2)
 
     # Products are taken as pᵀ(weights·h): h is narrow where p is as wide as the features.
 
@@ -153,8 +158,7 @@ class _Equations:
         noise += s2 * (p.T @ (inverse[:, None] * h)) ** 2
         noise += np.outer((np.maximum(self.values, 0.0) * inverse) @ self.squares, self.sampling)
         half = np.sqrt(np.maximum(noise - self.exact(), floor) + self.extra)
-        squares = self.squares
-        half[squares[m <= 0].sum(axis=0) > LOADING * squares.sum(axis=0)] = np.inf
+        half[_sum(self.squares, m <= 0) > LOADING * _sum(self.squares)] = np.inf
         return centre, half
 
     def score(self) -> Floats:
@@ -224,9 +228,25 @@ def _assemble(equations: _Equations, quantile: float, *, trusted: Flags) -> Infe
     )
 
 
-def _most(system: System, loadings: Floats) -> Floats:
+def _run(directions: Flags) -> slice | Flags:
+    """Return a slice where the flags are one run (no copy is made then), else the flags."""
+    where = np.flatnonzero(directions)
+    if not len(where):
+        return slice(0, 0)
+    run = slice(int(where[0]), int(where[-1]) + 1)
+    return run if directions[run].all() else directions
+
+
+def _sum(squares: Floats, directions: Flags | None = None) -> Floats:
+    """Add (directions, combinations) up over some directions, or over all; a product makes no copy."""
+    flags = np.ones(len(squares), dtype=bool) if directions is None else directions
+    return np.asarray(flags.astype(np.float64) @ squares)
+
+
+def _most(system: System, squares: Floats) -> Floats:
     """Largest |z| of a combination by test inversion: beyond it its interval is the whole line."""
-    squares = loadings**2
-    used = squares > LOADING * squares.sum(axis=0)
-    weakest = np.where(used, np.abs(system.spectrum[0])[:, None], np.inf).min(axis=0)
+    sizes = np.abs(system.spectrum[0])
+    order = np.argsort(sizes)
+    used = (squares > LOADING * _sum(squares))[order]
+    weakest = np.where(used.any(axis=0), sizes[order[used.argmax(axis=0)]], np.inf)
     return np.asarray(weakest / max(np.sqrt(2 * system.off_variance), 1e-300))

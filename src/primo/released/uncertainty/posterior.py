@@ -22,9 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
 from primo.released.decomposed import centred_of, filter_of
-from primo.released.estimate.centring import Centred, reflect
+from primo.released.estimate.centring import Centred, mirror
 from primo.released.estimate.large import LargeReplicas
 from primo.released.estimate.outcomes import OutcomeGroups
 from primo.released.estimate.problem import NoisyMoments
@@ -33,10 +34,11 @@ from primo.released.estimate.selection import FittedFilter
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.prior import judged_variances, more_replicas
 
-__all__ = ["Outcomes", "Posterior", "posterior_of"]
+__all__ = ["Outcomes", "Posterior", "posterior_of", "projected"]
 
 Floats = NDArray[np.float64]
 Outcomes = slice | NDArray[np.intp]  # a part of all, or their positions
+SPARSE = 0.05  # share of entries that are not 0, below which zeros are left out of a product
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,9 +72,19 @@ class Posterior:
         for given, known in latest:  # blocks of outcomes ask for the same ones
             if given is points:
                 return known
-        inner = reflect(self.centred.axis, points)[:-1] if len(self.centred.axis) else points
-        found = np.asarray((self.vectors.T @ inner) ** 2)
+        found = self._shares_along(points)
+        found *= found
         latest[:] = [*latest[-1:], (points, found)]
+        return found
+
+    def _shares_along(self, points: Floats) -> Floats:
+        """Vᵀ of the reflected points; a reflection only takes off a multiple of one vector."""
+        if not len(self.centred.axis):
+            return projected(self.vectors, points)
+        normal, gap = mirror(self.centred.axis)
+        found = projected(self.vectors, points[:-1])
+        if gap:
+            found -= np.outer(self.vectors.T @ normal[:-1], (normal @ points) / gap)
         return found
 
     def shrinkage_share(self, points: Floats, outcomes: Outcomes) -> Floats:
@@ -115,6 +127,13 @@ class Posterior:
         """Length of the mean of the features with the constant: v = m̃/length."""
         found = self.centred
         return float(1 / (found.axis @ found.start))  # since m̃ᵀq = 1
+
+
+def projected(vectors: Floats, points: Floats) -> Floats:
+    """Return vectorsᵀ·points. The points of slopes are single coordinates, almost all zeros."""
+    if np.count_nonzero(points) > SPARSE * points.size:
+        return np.asarray(vectors.T @ points)
+    return np.asarray((csc_array(points).T @ vectors).T)
 
 
 def posterior_of(release: ReleasedMoments) -> Posterior:

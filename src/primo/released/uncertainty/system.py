@@ -24,7 +24,7 @@ from primo.released.estimate.large import LARGE
 from primo.released.estimate.rounds import is_gradual
 from primo.released.kept import kept
 from primo.released.moments import ReleasedMoments
-from primo.released.uncertainty.posterior import Outcomes, Posterior, posterior_of
+from primo.released.uncertainty.posterior import Outcomes, Posterior, posterior_of, projected
 
 __all__ = [
     "INTERCEPT",
@@ -110,7 +110,7 @@ class System:
 
     @cached_property
     def _term_loadings(self) -> Floats:
-        return np.asarray(self.spectrum[1].T @ self.terms)
+        return projected(self.spectrum[1], self.terms)
 
     @cached_property
     def well_determined(self) -> NDArray[np.bool_]:
@@ -192,7 +192,6 @@ class System:
         What a strongly regularised fit explains, less what its noise would explain, is taken off the
         variation. Where that is inaccurate the noise σ₂² dwarfs ς_j² in every formula that uses it.
         """
-        _, association, means = self.centred
         values, vectors = self._spectrum_of_features
         positive = np.maximum(values, 0.0)
         damping = 4 * self.d * self.off_variance
@@ -206,6 +205,7 @@ class System:
             noise = self.posterior.moments.noise_variances[self.outcomes] * keep.sum()
             explained = keep @ self._along_features[1] ** 2 - noise
         else:
+            _, association, means = self.centred
             means_noise = (vectors.T @ means) ** 2 * (not self.sums_exact)
             explained = keep @ (vectors.T @ association) ** 2
             explained -= keep @ (self.association_variance * (1 + means_noise))
