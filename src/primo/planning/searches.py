@@ -25,7 +25,10 @@ from primo.privacy.norm_search import NormSearch, norm_search, speaks
 __all__ = ["NONE", "Columns", "Searches", "plan_searches", "searched_numbers"]
 
 # Shares of mu² in units of `norm_share`.
-NORMS_ALONE = (1.0, 2.0)  # histograms of lengths, if nothing else is looked for: the first that speaks
+NORMS_ALONE = (
+    1.0,
+    2.0,
+)  # histograms of lengths, if nothing else is looked for: the first that speaks
 NORMS, CENTRES, COLUMNS = 0.6, 1.2, 1.0
 MOST = 0.5  # of mu², all stages together: beyond it norms alone are looked for
 
@@ -124,7 +127,7 @@ def _norms_alone(
 
 
 def _speaks(blocks: dict[str, Columns], n: int, sigma: float) -> bool:
-    return speaks(n, sigma, alone=any(block.open for block in blocks.values()))
+    return all(speaks(n, sigma, alone=block.open, columns=block.width) for block in blocks.values())
 
 
 def _columns(blocks: dict[str, Columns], *, mu: float, n: int) -> ColumnSearch | None:

@@ -31,7 +31,7 @@ FAR = 6.0  # times the median: longer rows count as if they were so long
 SPREADS = (0.6, 1.5, 3.0, 6.0, 10.0, 16.0)  # standard deviations of the bells, in bins
 MOST_BELLS = 4
 REACH, LEAST_REACH = 3.0, 6.0  # surroundings of a bell to either side: standard deviations, bins
-PLAUSIBLE = 4.0  # logarithm of the likelihood by which a place may be behind the best one
+PLAUSIBLE = 8.0  # logarithm of the likelihood by which a place may be behind the best one
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,10 +108,10 @@ def guessed_lengths(counts: Floats, *, sigma: float, n: int) -> tuple[float, flo
     """Return the shortest and the longest typical length that the counts leave plausible.
 
     For counts that tell no law. Between them lies whatever explains the counts nearly as well as the
-    best place does.
+    best place does, if half of the rows at least lie about one place.
     """
     rows = n - _zeros(counts, sigma=sigma, n=n)
-    _, explained, _ = _compared(counts[1:], sigma=sigma, rows=max(rows, SMALLEST * n))
+    _, explained, _ = _compared(counts[1:], sigma=sigma, rows=rows, least=rows / 2)
     places = _bells().place[explained >= explained.max() - PLAUSIBLE]
     lengths = centres()[1:]
     return float(lengths[int(places.min())]), float(lengths[int(places.max())])
@@ -145,15 +145,17 @@ def _found_bells(counts: Floats, *, sigma: float, rows: float, least: float) -> 
     return found
 
 
-def _compared(counts: Floats, *, sigma: float, rows: float) -> tuple[Floats, Floats, Floats]:
+def _compared(
+    counts: Floats, *, sigma: float, rows: float, least: float = 0.0
+) -> tuple[Floats, Floats, Floats]:
     """Compare every bell with the counts.
 
-    Return the rows that each would hold, at most all; the logarithm of the likelihood it gains; and its
+    Return the rows that each would hold, between `least` and `rows`; the logarithm of the likelihood it gains; and its
     size in standard deviations of its noise, (bells,) each.
     """
     bells = _bells()
     seen = bells.shape @ counts
-    held = np.clip(seen / bells.square, 0.0, rows)
+    held = np.clip(seen / bells.square, least, rows)
     tiny = max(sigma, 1e-6)  # a public block is counted without noise
     explained = held * (2 * seen - held * bells.square) / (2 * tiny**2)
     return held, explained, seen / (np.sqrt(bells.square) * tiny)
@@ -201,27 +203,35 @@ def _surroundings(bells: list[_Bell]) -> list[slice]:
 
 def _one_peak(counts: Floats) -> Floats:
     """Return the nearest numbers that rise to one peak and fall after it."""
-    best, least = counts, math.inf
-    for peak in range(len(counts)):
-        tried = np.concatenate([_rising(counts[:peak]), _rising(counts[peak:][::-1])[::-1]])
-        error = float(np.sum((tried - counts) ** 2))
-        if error < least:
-            best, least = tried, error
-    return best
+    _, before = _rising(counts)
+    _, after = _rising(counts[::-1])
+    peak = int(np.argmin(before + after[::-1]))  # bins before it rise, the others fall
+    up, _ = _rising(counts[:peak])
+    down, _ = _rising(counts[peak:][::-1])
+    return np.concatenate([up, down[::-1]])
 
 
-def _rising(counts: Floats) -> Floats:
-    """Return the nearest numbers that do not fall: neighbours that do share their mean."""
-    means: list[float] = []
+def _rising(counts: Floats) -> tuple[Floats, Floats]:
+    """Return the nearest numbers that do not fall, and the squared error of the first k, (bins + 1,).
+
+    Neighbours that would fall share their mean.
+    """
+    sums: list[float] = []
     sizes: list[int] = []
+    errors: list[float] = []  # of the groups so far
+    total = [0.0]
     for count in counts.tolist():
-        means.append(count)
+        sums.append(count)
         sizes.append(1)
-        while len(means) > 1 and means[-2] > means[-1]:
+        errors.append(0.0)
+        while len(sums) > 1 and sums[-2] / sizes[-2] > sums[-1] / sizes[-1]:
+            apart = sums[-2] / sizes[-2] - sums[-1] / sizes[-1]
             size = sizes[-2] + sizes[-1]
-            means[-2:] = [(means[-2] * sizes[-2] + means[-1] * sizes[-1]) / size]
-            sizes[-2:] = [size]
-    return np.repeat(means, sizes) if means else np.empty(0)
+            error = errors[-2] + errors[-1] + apart**2 * sizes[-2] * sizes[-1] / size
+            sums[-2:], sizes[-2:], errors[-2:] = [sums[-2] + sums[-1]], [size], [error]
+        total.append(math.fsum(errors))
+    means = [part / size for part, size in zip(sums, sizes, strict=True)]
+    return np.repeat(means, sizes) if means else np.empty(0), np.asarray(total)
 
 
 def lit_bins(
