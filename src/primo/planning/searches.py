@@ -25,7 +25,10 @@ from primo.privacy.norm_search import NormSearch, norm_search, speaks
 __all__ = ["NONE", "Columns", "Searches", "plan_searches", "searched_numbers"]
 
 # Shares of mu² in units of `norm_share`.
-NORMS_ALONE = 1.0  # histograms of lengths, if nothing else is looked for
+NORMS_ALONE = (
+    1.0,
+    2.0,
+)  # histograms of lengths, if nothing else is looked for: the first that speaks
 NORMS, CENTRES, COLUMNS = 0.6, 1.2, 1.0
 MOST = 0.5  # of mu², all stages together: beyond it norms alone are looked for
 
@@ -37,12 +40,18 @@ class Columns:
     width: int
     plain: bool  # nothing is stated of its columns
     movable: bool  # whether its centre and scales may be found, too
+    open: bool = False  # no range gives a norm where none is found
 
     @classmethod
     def of(cls, bounds: Bounds, width: int, *, movable: bool) -> Columns:
         """Describe a block by its bounds."""
         stated = (bounds.lower, bounds.centre, bounds.scale)
-        return cls(width=width, plain=all(part is None for part in stated), movable=movable)
+        return cls(
+            width=width,
+            plain=all(part is None for part in stated),
+            movable=movable,
+            open=not bounds.has_fallback,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +80,8 @@ def plan_searches(blocks: dict[str, Columns], *, mu: float, share: float, n: int
     """
     if not blocks:
         return NONE
-    alone = _norms(blocks, mu=math.sqrt(NORMS_ALONE * share) * mu)
-    if not speaks(n, alone.sigma):
+    alone = _norms_alone(blocks, mu=mu, share=share, n=n)
+    if alone is None:
         return NONE
     columns = _columns(blocks, mu=math.sqrt(COLUMNS * share) * mu, n=n)
     left = {
@@ -85,7 +94,7 @@ def plan_searches(blocks: dict[str, Columns], *, mu: float, share: float, n: int
         return Searches(norms=alone)
     norms = _norms(blocks, mu=math.sqrt(NORMS * share) * mu)
     found = Searches(norms=norms, centres=centres, columns=columns)
-    if not speaks(n, norms.sigma) or found.spent > Fraction(MOST) * Fraction(mu) ** 2:
+    if not _speaks(blocks, n, norms.sigma) or found.spent > Fraction(MOST) * Fraction(mu) ** 2:
         return Searches(norms=alone)
     return found
 
@@ -104,6 +113,21 @@ def searched_numbers(searches: Searches, *, d: int, l: int) -> int:
 
 def _norms(blocks: dict[str, Columns], *, mu: float) -> NormSearch:
     return norm_search(mu=mu, features="features" in blocks, outcomes="outcomes" in blocks)
+
+
+def _norms_alone(
+    blocks: dict[str, Columns], *, mu: float, share: float, n: int
+) -> NormSearch | None:
+    """Plan histograms of lengths and nothing else; for two shares where one would not speak."""
+    for shares in NORMS_ALONE:
+        search = _norms(blocks, mu=math.sqrt(min(shares * share, max(share, MOST))) * mu)
+        if _speaks(blocks, n, search.sigma):
+            return search
+    return None
+
+
+def _speaks(blocks: dict[str, Columns], n: int, sigma: float) -> bool:
+    return all(speaks(n, sigma, alone=block.open, columns=block.width) for block in blocks.values())
 
 
 def _columns(blocks: dict[str, Columns], *, mu: float, n: int) -> ColumnSearch | None:
@@ -135,7 +159,7 @@ def _centres(blocks: dict[str, Columns], *, mu: float, n: int) -> CentreSearch |
         )
         if (
             search is not None
-            and speaks(n, search.counts.sigma)
+            and _speaks(blocks, n, search.counts.sigma)
             and all(
                 centring_pays(n=n, columns=blocks[name].width, sigma=search.sigma) for name in names
             )

@@ -23,6 +23,12 @@ DEFAULT_SHARE = 0.05
 #: Standard deviations of a count: so many rows tell a typical length.
 ENOUGH = 20.0
 
+#: The same where no range gives a norm that could be used instead: of several columns, and of one or two,
+#: whose lengths spread over more bins.
+ENOUGH_ALONE, ENOUGH_NARROW = 30.0, 45.0
+
+_SEVERAL = 3  # columns
+
 #: Variance of the noise in grid units, as a power of two: large, so that the lattice does not show.
 VARIANCE_BITS = 60
 
@@ -70,10 +76,14 @@ def norm_search(*, mu: float, features: bool, outcomes: bool) -> NormSearch:
     return search
 
 
-def speaks(n: int, sigma: float) -> bool:
+def speaks(n: int, sigma: float, *, alone: bool = False, columns: int = 3) -> bool:
     """Whether a histogram of n rows with noise of this size can tell a typical length.
 
     From public numbers alone. Most lengths lie within one octave or two, that is 8 to 16 bins, and all
-    rows together must stand out from the noise of so many.
+    rows together must stand out from the noise of so many. Where nothing but the histogram says how
+    long rows are (`alone`), it must tell nearly always.
     """
-    return n > ENOUGH * sigma
+    enough = ENOUGH
+    if alone:
+        enough = ENOUGH_ALONE if columns >= _SEVERAL else ENOUGH_NARROW
+    return n > enough * sigma

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from primo.planning.plan import Plan
 from primo.privacy.clip import Clip
-from primo.released.found_norms import rough_norm
-from primo.released.length_law import denoised
+from primo.released.length_law import denoised, guessed_lengths
 from primo.released.moments import ReleasedLengths, ReleasedSums
 
 __all__ = ["centred_plan", "found_centre", "plan_for_sums"]
@@ -42,7 +41,11 @@ def plan_for_sums(plan: Plan, lengths: ReleasedLengths) -> Plan:
         if getattr(search, block):
             counts = getattr(lengths, block)
             law = denoised(counts, sigma=search.counts.sigma, n=plan.n)
-            norm = rough_norm(clip, counts) if law is None else law.norm_above(MOST_ROWS)
+            if law is None:
+                # A norm that is too short moves the centre little; one too long, by its noise.
+                norm, _ = guessed_lengths(counts, sigma=search.counts.sigma, n=plan.n)
+            else:
+                norm = law.norm_above(MOST_ROWS)
             clip = replace(clip, norm=min(norm, clip.longest))
         clips[block] = clip
     return replace(plan, features=clips["features"], outcomes=clips["outcomes"])

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from primo.planning.plan import Plan
 from primo.privacy.bounds import Clip
-from primo.privacy.lengths import edges
+from primo.released.length_law import guessed_lengths
 from primo.released.moments import ReleasedLengths
 from primo.released.norms import BlockChoice, ChosenNorms, LengthHistogram, choose_norms
 
-__all__ = ["found_norms", "rough_norm", "settled_plan"]
+__all__ = ["found_norms", "settled_plan"]
+
+LENGTHENED = 2**0.25  # a norm in units of the typical length, where only that is known
 
 
 def settled_plan(plan: Plan, lengths: ReleasedLengths) -> Plan:
@@ -25,8 +27,8 @@ def settled_plan(plan: Plan, lengths: ReleasedLengths) -> Plan:
     chosen = found_norms(plan, lengths)
     return replace(
         plan,
-        features=_settled(plan.features, chosen.features, lengths.features),
-        outcomes=_settled(plan.outcomes, chosen.outcomes, lengths.outcomes),
+        features=_settled("features", plan, chosen.features, lengths.features),
+        outcomes=_settled("outcomes", plan, chosen.outcomes, lengths.outcomes),
     )
 
 
@@ -66,17 +68,28 @@ def _all_rounds(plan: Plan) -> float:
     return math.sqrt(plan.grid.q / sum(grid.q for grid in plan.rounds.grids))
 
 
-def _settled(clip: Clip, choice: BlockChoice, counts: NDArray[np.float64] | None) -> Clip:
+def _settled(
+    block: str, plan: Plan, choice: BlockChoice, counts: NDArray[np.float64] | None
+) -> Clip:
     """Return the clip with its norm; rows cut to ranges are never longer than their ends."""
+    clip: Clip = getattr(plan, block)
     if clip.box or counts is None or choice.found:
         return replace(clip, norm=min(choice.norm, clip.longest))
-    return replace(clip, norm=rough_norm(clip, counts))
+    sigma = 0.0 if plan.norm_search is None else plan.norm_search.sigma
+    return replace(clip, norm=_rough_norm(block, clip, counts, sigma=sigma, n=plan.n))
 
 
-def rough_norm(clip: Clip, counts: NDArray[np.float64]) -> float:
-    """Return a norm where the counts tell none: that of the ranges, or where half of the counts lie."""
+def _rough_norm(
+    block: str, clip: Clip, counts: NDArray[np.float64], *, sigma: float, n: int
+) -> float:
+    """Return a norm where the counts tell none: one that cannot do harm.
+
+    That of the ranges, where there are any. Otherwise the longest one that is plausible for features:
+    beside a norm that is too short for them, slopes would be too long without limit, and one that is
+    too long drowns them. For outcomes the shortest one: slopes and means of shortened outcomes are too
+    short, and the noise of a norm that is too long has no limit.
+    """
     if clip.box:
         return clip.norm
-    seen = np.maximum(counts[1:-1], 0.0)
-    half = int(np.searchsorted(np.cumsum(seen), seen.sum() / 2))
-    return float(edges()[min(half + 1, len(edges()) - 1)])
+    shortest, longest = guessed_lengths(counts, sigma=sigma, n=n)
+    return LENGTHENED * (longest if block == "features" else shortest)

@@ -4,10 +4,12 @@ Noise is proportional to the norms b_x and b_y, and rows longer than them are sh
 Let r be the length of a row of features, q that of a row of outcomes, and write E for means over rows.
 Shortening multiplies slopes, for rows without a preferred direction, by
 
-    F = E[r·min(r, b_x)] / E[min(r, b_x)²] · κ,    κ = P(q ≤ b_y) + (l − 1)/l·E[b_y/q; q > b_y],
+    F = E[r·min(r, b_x)] / E[min(r, b_x)²] · κ,    κ = P(q ≤ b_y) + (1 − 1/k)·E[b_y/q; q > b_y],
 
-at least 1 times at most 1: shortened features make slopes too long, shortened outcomes too short. The
-predicted error is what a slope that is F times too long costs (half of it counted for each block by
+with k directions of outcomes, as many as their lengths speak for (l even ones; any number where all
+rows are as long, and shortening them changes their unit alone). F is at
+least 1 times at most 1: shortened features make slopes too long, shortened outcomes too short. The
+predicted error is what a slope that is F times too long costs (a tenth of it counted for each block by
 itself, since the two factors cancel for ideal rows only), plus the noise, plus what is lost with the
 lengths themselves: rows that lie far off their public centre differ in length by what they tell, so
 a norm below all of them takes that away. Every term is an average over the histogram.
@@ -30,10 +32,10 @@ Floats = NDArray[np.float64]
 
 # Tuned on the cells that benchmarks/norms.py marks so; the result hardly depends on any of them.
 EXPLAINED = 0.5  # share of the outcomes' variance that the features are taken to explain
-NOISE = 12.0  # times the noise of even directions: slopes are loud where features vary little
-CANCELS = 0.5  # share of the factors of the two blocks that is taken to cancel
-BENT = 0.2  # what shortening costs beyond its factor, where rows have preferred directions
-OUTCOMES_BENT = 1.0  # the same for outcomes, whose long rows often tell most
+NOISE = 6.0  # times the noise of even directions: slopes are loud where features vary little
+CANCELS = 0.9  # share of the factors of the two blocks that is taken to cancel
+BENT = 0.1  # what shortening costs beyond its factor, where rows have preferred directions
+OUTCOMES_BENT = 1.2  # the same for outcomes, whose long rows often tell most
 OFF_CENTRE = 0.1  # least share of a row's squared length that is taken to be its mean
 RADIAL = 0.2  # share of the signal that lies along the mean of rows far off their centre
 FAR_OFF = 0.9  # largest such share that is believed
@@ -100,7 +102,7 @@ class _Block:
     square: float  # E[r²]
     squares: Floats  # E[min(r, b)²]
     flattened: Floats  # share of the variance of r that min(r, b) does not tell
-    directions: float  # in which rows vary, as many as their lengths speak for
+    directions: float  # in which rows are taken to vary
     off_centre: float  # share of E[r²] that is taken to be the squared length of the mean
 
     def at(self, i: int) -> BlockChoice:
@@ -205,11 +207,13 @@ def _block(
     mean, means = float(law.mean(r)), law.mean(short)
     longer = r > norms[:, None]
     shortened = law.mean(longer.astype(float))
-    directions = min(float(columns), max(1.0, 2 / max(_varies(law), 1e-9)))
+    spoken_for = max(1.0, 2 / max(_varies(law), 1e-9))  # any number where lengths are constant
+    # Lengths vary where directions are few, and where rows have scales of their own: half of each.
+    directions = math.sqrt(columns * min(float(columns), spoken_for))
     if features:
         factor = law.mean(r * short) / squares
     else:
-        across = 1 - 1 / directions  # share of the directions at right angles to a row
+        across = 1 - 1 / spoken_for  # share of the directions at right angles to a row
         slope = np.where(longer, across * short / np.maximum(r, 1e-300), 1.0)
         factor = law.mean(slope)
     return _Block(
