@@ -18,6 +18,7 @@ from primo.privacy.calibration import epsilon_with_margin, lattice_margin, mu_of
 from primo.privacy.grid import SMALLEST_VARIANCE_BITS, Grid, joint_grid, make_grid
 from primo.privacy.lengths import BINS
 from primo.privacy.norm_search import DEFAULT_SHARE
+from primo.privacy.perturbation import Perturbation, perturbation
 from primo.privacy.paper import PaperAlgorithm, paper_scales
 from primo.privacy.protection import Protection
 from primo.privacy.rounds import make_rounds, round_shares
@@ -66,9 +67,13 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     full = _full(settings.outcome_moments, l)
     auto_norms = _auto_norms(settings, features=features, outcomes=outcomes)
     histograms, count = len(auto_norms), _round_count(settings, protection, origin)
-    margin = margin_of(d + intercept, l, full, histograms=histograms, rounds=count)
+    perturbed = n if settings.association == "perturbed" else None
+    margin = margin_of(
+        d + intercept, l, full, histograms=histograms, rounds=count, perturbed_rows=perturbed
+    )
     covariance_noisy = protection.features_private and origin is CovarianceOrigin.ROWS
     searches, rounds = NONE, None
+    noise: Perturbation | None = None
     if settings.calibration != "exact":
         algorithm = paper_algorithm(protection, settings.calibration, rows)
         calibrated = _paper(budget, n, algorithm, protection, rows, margin)
@@ -103,6 +108,7 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
                 histograms=histograms,
                 rounds=count,
                 further=searched_numbers(found, d=d, l=l),
+                perturbed_rows=perturbed,
             ),
         )
         left = remaining_mu(mu, searches)
@@ -111,6 +117,8 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
         else:
             rounds = make_rounds(mu=left, split=ratio, n=n, shares=round_shares(count))
             grid = rounds.grids[0]
+        if perturbed:
+            noise = perturbation(mu=left, radius_squared=grid.outcome_radius_squared)
         calibrated = mu, budget.epsilon, ratio, grid
     mu, given, ratio, grid = calibrated
     plan = Plan(
@@ -139,6 +147,7 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
         centre_search=searches.centres,
         column_search=searches.columns,
         rounds=rounds,
+        perturbation=noise,
     )
     _check_fallback(plan, features=features, outcomes=outcomes)
     return plan
@@ -442,10 +451,22 @@ def _full(outcome_moments: str, l: int) -> bool:
 
 
 def margin_of(
-    width: int, l: int, full: bool, *, histograms: int = 0, further: int = 0, rounds: int = 1
+    width: int,
+    l: int,
+    full: bool,
+    *,
+    histograms: int = 0,
+    further: int = 0,
+    rounds: int = 1,
+    perturbed_rows: int | None = None,
 ) -> float:
-    """Return the lattice margin of a release of this many numbers, `further` ones included."""
+    """Return the lattice margin of a release of this many numbers, `further` ones included.
+
+    With noise on the outcomes themselves, of so many rows, nothing else has noise.
+    """
     count = width * (width + 1) // 2 + width * l + (l * (l + 1) // 2 if full else l)
     count *= rounds
+    if perturbed_rows is not None:
+        count = perturbed_rows * l
     count += histograms * BINS + further
     return lattice_margin(count, SMALLEST_VARIANCE_BITS)

@@ -17,6 +17,7 @@ from primo.privacy.centre_search import CentreSearch
 from primo.privacy.column_search import ColumnSearch
 from primo.privacy.grid import Grid
 from primo.privacy.norm_search import NormSearch
+from primo.privacy.perturbation import ROUNDED_BITS, Perturbation
 from primo.privacy.protection import Protection
 from primo.privacy.rounds import Rounds
 
@@ -76,7 +77,7 @@ class Plan:
     full_outcome_moments: bool
     missing: str
     grid: Grid
-    association: str = "gauss"  # or "projection"
+    association: str = "gauss"  # or "projection", "perturbed"
     calibration: str = "exact"  # or "paper", "paper-alg3"
     sampled: int | None = None  # rows in the covariance if it is sub-sampled
     covariance_origin: CovarianceOrigin = CovarianceOrigin.ROWS
@@ -89,6 +90,7 @@ class Plan:
     rounds: Rounds | None = (
         None  # noise of every round, `grid` that of the first; None: one release
     )
+    perturbation: Perturbation | None = None  # noise on the outcomes themselves, if "perturbed"
 
     def __post_init__(self) -> None:
         """Refuse a number of rows per person that is too large for float arithmetic."""
@@ -103,6 +105,7 @@ class Plan:
             ("covariance", self.covariance_sigma),
             ("association", self.association_sigma),
             ("outcome moments", self.outcome_sigma),
+            *((("each outcome", self.row_sigma),) if self.row_sigma else ()),
         )
         return facts(
             f"Plan: {self.n} rows, {self.d} features, {self.l} outcomes",
@@ -277,7 +280,13 @@ class Plan:
 
     @property
     def association_sigma(self) -> float:
-        """Noise scale on every entry of XᵀY in scaled units."""
+        """Noise scale on every entry of XᵀY in scaled units.
+
+        With noise on the outcomes themselves the entry of feature x has noise of scale ‖x‖·`row_sigma`:
+        this is then the root mean square over the features, at most.
+        """
+        if self.perturbation is not None:
+            return self.row_sigma * self.feature_norm * math.sqrt(self.n / self.width)
         steps = math.exp2(self.grid.association_variance_bits / 2)
         return steps * self.feature_step * self.outcome_step
 
@@ -286,4 +295,17 @@ class Plan:
         """Noise scale on svec(YᵀY) in scaled units; 0 where the outcomes are public."""
         if not self.protection.outcomes_private:
             return 0.0
+        if self.perturbation is not None:  # of Σ(y + e)² − nσ², for outcomes of equal length
+            own = self.row_sigma**2
+            return math.sqrt(self.n * own * (2 * own + 4 * self.outcomes.norm**2 / self.l))
         return math.exp2(self.grid.outcome_variance_bits / 2) * self.outcome_step**2
+
+    @property
+    def row_sigma(self) -> float:
+        """Noise scale on every entry of the outcomes in scaled units; 0 unless "perturbed"."""
+        return 0.0 if self.perturbation is None else self.perturbation.sigma * self.outcome_step
+
+    @property
+    def row_step(self) -> float:
+        """Step in which outcomes with noise are published, in scaled units."""
+        return math.exp2(-ROUNDED_BITS) * self.row_sigma

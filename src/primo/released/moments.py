@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -87,6 +88,9 @@ class ReleasedMoments:
         ReleasedRound, ...
     ] = ()  # that the moments above were pooled from; () if one release
     scales: Scales | None = None  # noise of pooled moments; None: that of the plan
+    perturbed: NDArray[np.int32] | None = (
+        None  # (n, l) outcomes with noise on each, in `plan.row_step`
+    )
 
     @property
     def covariance_sigma(self) -> float:
@@ -102,6 +106,29 @@ class ReleasedMoments:
     def outcome_sigma(self) -> float:
         """Noise scale of the outcome moments in scaled units; 0 where the outcomes are public."""
         return self.plan.outcome_sigma if self.scales is None else self.scales.outcome
+
+    @property
+    def row_variance(self) -> float:
+        """Variance σ² of the noise on each entry of the outcomes in scaled units; 0 if there is none.
+
+        The association has then noise of covariance σ²XᵀX, and none beside it.
+        """
+        return self.plan.row_sigma**2
+
+    @property
+    def association_variance(self) -> float:
+        """Variance of the noise that is the same on every entry of the association, whatever X is."""
+        return 0.0 if self.row_variance else self.association_sigma**2
+
+    @property
+    def mean_sigma(self) -> float:
+        """Noise scale of the mean of an outcome in scaled units; 0 where outcomes are public."""
+        plan = self.plan
+        if not plan.protection.outcomes_private:
+            return 0.0
+        if self.row_variance:
+            return plan.row_sigma / math.sqrt(plan.n)
+        return self.association_sigma / (plan.n * plan.constant)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the numbers alone: what was made from them can be made again."""
