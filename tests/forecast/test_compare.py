@@ -50,7 +50,7 @@ def test_the_questions_are_asked_of_primo_itself():
 
 def test_every_variant_is_listed():
     made = compare_plans(**PUBLIC)
-    assert len(made.variants) == (1 + 2 + 2) * 3
+    assert len(made.variants) == (1 + 2 + 3) * 3
     assert made.protections == (Protection.BOTH, Protection.FEATURES, Protection.OUTCOMES)
     assert made.delta == 1 / 5000**2
     assert made == compare_plans(**PUBLIC)

@@ -23,6 +23,7 @@ from primo.forecast.reduced import reduction_of
 from primo.forecast.rounds import recommend_rounds
 from primo.forecast.table import R2_TOLERANCE, PlanComparison, Variant
 from primo.forecast.theory import Regime, regime
+from primo.planning.association import with_association
 from primo.planning.make import make_plan
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.rounds import AUTO_ROUNDS, check_rounds, why_one_round
@@ -231,7 +232,10 @@ def choose_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     if settings.rounds != 1:  # rounds and a projection exclude each other
         return make_plan(dataclasses.replace(settings, association="gauss"), n=n, d=d, l=l)
     made = make_plan(dataclasses.replace(settings, association="gauss"), n=n, d=d, l=l)
-    return dataclasses.replace(made, association=recommend_association(made))
+    chosen = recommend_association(made)
+    if chosen == "perturbed":  # has other noise, and another lattice margin
+        return make_plan(dataclasses.replace(settings, association=chosen), n=n, d=d, l=l)
+    return dataclasses.replace(made, association=chosen)
 
 
 def _one_round_only(made: Plan) -> bool:
@@ -248,7 +252,11 @@ def _one_round_only(made: Plan) -> bool:
 def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
     """Choose the mechanism for XᵀY from a plan alone: what association="auto" stands for.
 
-    Gauss, unless projecting is predicted to raise R² by more than `R2_TOLERANCE` with estimator="auto".
+    Gauss, unless another is predicted to raise R² by more than `R2_TOLERANCE` with estimator="auto".
+    With more public features than rows it is the other way round: noise on the outcomes themselves,
+    unless Gauss is predicted to be better by more than the forecast is in doubt. Coefficients are then
+    about as accurate with the one as with the other, but the effect of one feature at a time is more
+    accurate, and needs no matrix of the rows.
     What is not forecast (a covariance that is not that of all rows, the paper's noise) uses Gauss.
     Cost: about a second, whatever the sizes.
     """
@@ -257,25 +265,30 @@ def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
         len(choices) == 1
         or made.calibration != "exact"
         or made.sampled is not None
-        or made.covariance_origin is not CovarianceOrigin.ROWS
+        or made.covariance_origin not in (CovarianceOrigin.ROWS, CovarianceOrigin.ROW_SPACE)
     ):
         return "gauss"
+    simple = "perturbed" if made.covariance_origin is CovarianceOrigin.ROW_SPACE else "gauss"
     found = predict_ways(
         [(made, name) for name in choices], estimators=("auto",), signal=as_signal(signal)
     )
     scores = {name: only.r2 for name, (only,) in zip(choices, found, strict=True)}
-    return _simplest(scores, "gauss")
+    doubt = 0.0
+    if simple == "perturbed":  # few cohorts are drawn, and the two hardly differ
+        doubt = 2 * math.hypot(*(only.standard_error for (only,) in found))
+    return _simplest(scores, simple, doubt)
 
 
-def _simplest(scores: dict[str, float], simple: str) -> str:
+def _simplest(scores: dict[str, float], simple: str, doubt: float = 0.0) -> str:
     """Return the name of the highest score, or the simple one if it is within `R2_TOLERANCE`."""
     best = max(scores, key=lambda name: scores[name])
-    return best if scores[best] > scores[simple] + R2_TOLERANCE else simple
+    return best if scores[best] > scores[simple] + max(R2_TOLERANCE, doubt) else simple
 
 
 def _variant(
     made: Plan, association: str, estimator: str, found: Regime, prediction: Prediction
 ) -> Variant:
+    made = with_association(made, association)
     return Variant(
         protection=made.protection,
         association=association,
@@ -298,7 +311,8 @@ def _regime(made: Plan, association: str, law: Law) -> Regime:
         l=made.l,
         epsilon=made.budget.epsilon,
         protection=made.protection,
-        association=association,
+        # The paper puts no noise on outcomes; its rates for XᵀY stand in.
+        association="gauss" if association == "perturbed" else association,
         feature_norm=made.features.norm,
         outcome_bound=made.outcomes.norm / math.sqrt(made.l),
         coefficient_norm=math.sqrt(made.d * law.signal.r2 * variance / energy),

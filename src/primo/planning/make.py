@@ -18,8 +18,8 @@ from primo.privacy.calibration import epsilon_with_margin, lattice_margin, mu_of
 from primo.privacy.grid import SMALLEST_VARIANCE_BITS, Grid, joint_grid, make_grid
 from primo.privacy.lengths import BINS
 from primo.privacy.norm_search import DEFAULT_SHARE
-from primo.privacy.perturbation import Perturbation, perturbation
 from primo.privacy.paper import PaperAlgorithm, paper_scales
+from primo.privacy.perturbation import Perturbation, perturbation
 from primo.privacy.protection import Protection
 from primo.privacy.rounds import make_rounds, round_shares
 from primo.privacy.sensitivity import joint_distance

@@ -306,6 +306,15 @@ class Plan:
         return 0.0 if self.perturbation is None else self.perturbation.sigma * self.outcome_step
 
     @property
+    def mean_sigma(self) -> float:
+        """Noise scale of the mean of an outcome in scaled units, of a release with an intercept."""
+        if not self.protection.outcomes_private:
+            return 0.0
+        if self.perturbation is not None:
+            return self.row_sigma / math.sqrt(self.n)
+        return self.association_sigma / (self.n * self.constant)
+
+    @property
     def row_step(self) -> float:
         """Step in which outcomes with noise are published, in scaled units."""
         return math.exp2(-ROUNDED_BITS) * self.row_sigma

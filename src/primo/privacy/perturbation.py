@@ -2,13 +2,13 @@
 
 Under `outcomes` the features are public, so a release of the outcomes with noise on every entry is all
 that any statistic needs: whatever is computed from it and from public features costs nothing more
-(mathematics.md section 14). Replacing a row moves one row of the outcomes from y to y′, ‖y‖, ‖y′‖ ≤ b, by
-at most 2b, at y′ = −y. The other rows stay, so with noise of scale σ the release is (2b/σ)-GDP,
+(mathematics.md section 15). Replacing a row moves one row of the outcomes from y to y′, ‖y‖, ‖y′‖ ≤ b,
+by at most 2b, at y′ = −y. The other rows stay, so with noise of scale σ the release is (2b/σ)-GDP,
 whatever the number of rows and of features.
 
 Quantised rows have squared norm at most R² in grid units. They are multiplied by a public integer,
-`unit`, so that the discrete Gaussian of variance 2**VARIANCE_BITS has the scale that the budget asks for;
-the ratio of the two is a fraction that is checked exactly.
+`unit`, so that the discrete Gaussian of variance 2**VARIANCE_BITS has the scale that the budget asks
+for; the ratio of the two is a fraction that is checked exactly.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VARIANCE_BITS = 96
 #: is post-processing; products with integer features are then exact, in any order of summation.
 ROUNDED_BITS = 12
 
-#: Grid units for one step of the outcomes, at most: with it a row of norm 2**20 fits int64 with its noise.
+#: Grid units for one step of the outcomes, at most: a row of norm 2**20 fits int64 with its noise.
 LARGEST_UNIT = 2**40
 
 

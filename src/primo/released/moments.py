@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -122,12 +121,10 @@ class ReleasedMoments:
 
     @property
     def mean_sigma(self) -> float:
-        """Noise scale of the mean of an outcome in scaled units; 0 where outcomes are public."""
+        """Noise scale of the mean of an outcome in scaled units, with an intercept; 0 if public."""
         plan = self.plan
-        if not plan.protection.outcomes_private:
-            return 0.0
-        if self.row_variance:
-            return plan.row_sigma / math.sqrt(plan.n)
+        if self.scales is None or not plan.protection.outcomes_private:
+            return plan.mean_sigma
         return self.association_sigma / (plan.n * plan.constant)
 
     def __getstate__(self) -> dict[str, Any]:

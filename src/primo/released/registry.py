@@ -149,6 +149,8 @@ def _mechanisms(bundle: Bundle) -> list[str]:
         "association": plan.association_sigma,
         "outcome moments": plan.outcome_sigma,
     }
+    if plan.perturbation is not None:
+        noise = {"outcomes of every row": plan.row_sigma}
     found = [
         f"{sampler} on the {name}: standard deviation {sigma:.6g} in scaled units"
         for name, sigma in noise.items()

@@ -143,9 +143,7 @@ class WithNoisyOutcomes(_View):
 
     def part(self, start: int, stop: int) -> Self:
         """Return the rows `start` to `stop`, without reading them."""
-        return replace(
-            self, source=self.source.part(start, stop), noisy=self.noisy[start:stop]
-        )
+        return replace(self, source=self.source.part(start, stop), noisy=self.noisy[start:stop])
 
 
 def fold_outcome_rows(

@@ -1,10 +1,9 @@
-"""A release with noise on the outcomes themselves: collect, draw noise, then read public features only."""
+"""A release with noise on the outcomes themselves: collect, draw noise, then read public features."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from primo.planning.plan import CovarianceOrigin, Plan
@@ -100,9 +99,7 @@ def release_perturbed(
     wanted = plan.covariance_origin is CovarianceOrigin.ROW_SPACE and plan.n <= MODERATE
     keep = PublicRows("features") if wanted and features is None else None
     second = walk.over(WithNoisyOutcomes(source=source, noisy=noisy))
-    moments = second(
-        fold_noisy_outcomes, plan, collect=keep, description="reading public features"
-    )
+    moments = second(fold_noisy_outcomes, plan, collect=keep, description="reading public features")
     release = perturbed_release(
         plan,
         noisy,

@@ -68,6 +68,12 @@ def plan_text(plan: Plan) -> str:
         described["norms_found"] = _norms_found(plan)
     if plan.rounds is not None:
         described["rounds"] = _rounds(plan)
+    if plan.perturbation is not None:
+        described["perturbed_outcomes"] = {
+            "noise": plan.row_sigma,
+            "step": plan.row_step,
+            **dataclasses.asdict(plan.perturbation),
+        }
     return json.dumps(described, indent=2, allow_nan=False, default=operator.index) + "\n"
 
 

@@ -163,7 +163,6 @@ def outcome_block(release: ReleasedMoments) -> Block:
     n, mass = plan.n, plan.n * plan.constant
     moments = release.outcome_moments
     diagonal = np.diagonal(moments) if moments.ndim == 2 else moments
-    private = plan.protection.outcomes_private
     sigma = release.outcome_sigma
     squares = float(np.sum(diagonal**2)) - plan.l * sigma**2
     if moments.ndim == 2:
@@ -176,7 +175,7 @@ def outcome_block(release: ReleasedMoments) -> Block:
         square=diagonal / n,
         square_error=sigma / n,
         mean=release.association[-1] / mass if plan.intercept else None,
-        mean_error=release.association_sigma / mass if plan.intercept and private else 0.0,
+        mean_error=release.mean_sigma if plan.intercept else 0.0,
         spread_out=_effective(float(diagonal.sum()), squares, plan.l),
         scales_found=plan.column_search is not None and plan.column_search.outcomes,
     )

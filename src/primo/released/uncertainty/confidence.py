@@ -60,7 +60,7 @@ def infer(system: System, weights: Floats, *, level: float, target: str) -> Infe
     Cost: O(width²·l), nothing of size width² per outcome.
     """
     loadings = system.loadings(weights)
-    sampling = system.sampling(target)
+    sampling = system.sampling(target) + system.row_variance  # both are noise of covariance ·A
     quantile = float(ndtri((1 + level) / 2))
     known = _Equations.of(system, loadings, sampling, directions=system.well_determined)
     if system.well_determined.all():
