@@ -253,10 +253,9 @@ def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
     """Choose the mechanism for XᵀY from a plan alone: what association="auto" stands for.
 
     Gauss, unless another is predicted to raise R² by more than `R2_TOLERANCE` with estimator="auto".
-    With more public features than rows it is the other way round: noise on the outcomes themselves,
-    unless Gauss is predicted to be better by more than the forecast is in doubt. Coefficients are then
-    about as accurate with the one as with the other, but the effect of one feature at a time is more
-    accurate, and needs no matrix of the rows.
+    With more public features than rows it is noise on the outcomes themselves: in the row space that is
+    no more noise in all than Gauss has, and forecasts of coefficients can hardly tell the two apart. The
+    effect of one feature at a time is then more accurate, and needs no matrix of the rows.
     What is not forecast (a covariance that is not that of all rows, the paper's noise) uses Gauss.
     Cost: about a second, whatever the sizes.
     """
@@ -268,21 +267,19 @@ def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
         or made.covariance_origin not in (CovarianceOrigin.ROWS, CovarianceOrigin.ROW_SPACE)
     ):
         return "gauss"
-    simple = "perturbed" if made.covariance_origin is CovarianceOrigin.ROW_SPACE else "gauss"
+    if made.covariance_origin is CovarianceOrigin.ROW_SPACE:
+        return "perturbed"
     found = predict_ways(
         [(made, name) for name in choices], estimators=("auto",), signal=as_signal(signal)
     )
     scores = {name: only.r2 for name, (only,) in zip(choices, found, strict=True)}
-    doubt = 0.0
-    if simple == "perturbed":  # few cohorts are drawn, and the two hardly differ
-        doubt = 2 * math.hypot(*(only.standard_error for (only,) in found))
-    return _simplest(scores, simple, doubt)
+    return _simplest(scores, "gauss")
 
 
-def _simplest(scores: dict[str, float], simple: str, doubt: float = 0.0) -> str:
+def _simplest(scores: dict[str, float], simple: str) -> str:
     """Return the name of the highest score, or the simple one if it is within `R2_TOLERANCE`."""
     best = max(scores, key=lambda name: scores[name])
-    return best if scores[best] > scores[simple] + max(R2_TOLERANCE, doubt) else simple
+    return best if scores[best] > scores[simple] + R2_TOLERANCE else simple
 
 
 def _variant(

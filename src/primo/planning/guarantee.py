@@ -26,8 +26,6 @@ from primo.privacy.column_search import ColumnSearch
 from primo.privacy.grid import Grid
 from primo.privacy.norm_search import LARGEST_UNIT, VARIANCE_BITS
 from primo.privacy.paper import PaperAlgorithm, paper_scales
-from primo.privacy.perturbation import LARGEST_UNIT as LARGEST_ROW_UNIT
-from primo.privacy.perturbation import VARIANCE_BITS as ROW_VARIANCE_BITS
 from primo.privacy.perturbation import Perturbation
 from primo.privacy.protection import Protection
 from primo.privacy.rounds import MOST_ROUNDS, round_spent
@@ -194,8 +192,7 @@ def _round_grids(plan: Plan) -> tuple[Grid, ...]:
 def _perturbed(plan: Plan, noise: Perturbation) -> Fraction:
     """Return the squared mu of outcomes with noise on each of them."""
     _refuse(
-        noise.variance_bits == ROW_VARIANCE_BITS
-        and 1 <= noise.unit <= LARGEST_ROW_UNIT
+        noise.fits(plan.grid.outcome_radius_squared)
         and plan.protection is Protection.OUTCOMES
         and plan.covariance_origin in (CovarianceOrigin.ROWS, CovarianceOrigin.ROW_SPACE),
         "the noise on the outcomes does not fit the plan",

@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from primo.errors import InputError
 
-__all__ = ["LARGEST_UNIT", "ROUNDED_BITS", "VARIANCE_BITS", "Perturbation", "perturbation"]
+__all__ = ["ROUNDED_BITS", "VARIANCE_BITS", "Perturbation", "perturbation"]
 
 #: Variance of the noise on an entry, as a power of two: large, so that the lattice does not show.
 VARIANCE_BITS = 96
@@ -28,8 +28,8 @@ VARIANCE_BITS = 96
 #: is post-processing; products with integer features are then exact, in any order of summation.
 ROUNDED_BITS = 12
 
-#: Grid units for one step of the outcomes, at most: a row of norm 2**20 fits int64 with its noise.
-LARGEST_UNIT = 2**40
+#: Bits of the squared norm of a row in grid units, at most: it fits int64 with its noise.
+_LARGEST_SQUARED_BITS = 120
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +42,12 @@ class Perturbation:
     def spent(self, radius_squared: int) -> Fraction:
         """Return the squared mu, exactly, for rows of at most this squared norm in steps."""
         return Fraction(4 * radius_squared * self.unit**2, 2**self.variance_bits)
+
+    def fits(self, radius_squared: int) -> bool:
+        """Whether rows of at most this squared norm fit the integers, and the noise is the usual one."""
+        length = radius_squared * self.unit**2
+        usual = self.variance_bits == VARIANCE_BITS
+        return usual and self.unit >= 1 and length <= 2**_LARGEST_SQUARED_BITS
 
     @property
     def sigma(self) -> float:
@@ -61,12 +67,12 @@ def perturbation(*, mu: float, radius_squared: int) -> Perturbation:
     """
     radius = math.sqrt(radius_squared)
     unit = math.floor(math.exp2(VARIANCE_BITS / 2) * mu / (2 * radius) * (1 - 1e-12))
-    if not 1 <= unit <= LARGEST_UNIT:
+    found = Perturbation(unit=unit)
+    if not found.fits(radius_squared):
         raise InputError(
             f"a budget of mu = {mu:.3g} is too small or too large for noise on the outcomes",
             remedy="choose another epsilon",
         )
-    found = Perturbation(unit=unit)
     if found.spent(radius_squared) > Fraction(mu) ** 2:
         raise AssertionError(f"{found} exceeds mu={mu!r}")  # a bug, never the user's fault
     return found

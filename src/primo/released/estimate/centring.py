@@ -110,7 +110,9 @@ def centred(release: ReleasedMoments) -> Centred:
         start = np.append(np.zeros(plan.d), 1 / plan.constant)
     if public is not None and release.perturbed is not None:
         covariance = np.diag(public.row_space.values)
-        association = public.row_space.associate(release.perturbed * plan.row_step)
+        association = public.row_space.associate(
+            release.perturbed.astype(np.float64) * plan.row_step
+        )
     elif public is not None:
         covariance = np.diag(public.row_space.values)
         if plan.intercept:
