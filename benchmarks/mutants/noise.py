@@ -16,6 +16,42 @@ _SCALES = f"{_GAUSS}::test_noise_scales_are_those_of_the_plan[full]"
 # Which numbers get noise, and how much.
 NOISE = (
     Mutant(
+        "the outcomes themselves get half of the noise that they need",
+        (
+            Patch("privacy/perturbation.py", "mu / (2 * radius)", "mu / radius"),
+            Patch("privacy/perturbation.py", "4 * radius_squared *", "radius_squared *"),
+        ),
+        (f"{_SEARCH}[outcomes-perturbed-full]",),
+    ),
+    Mutant(
+        "the outcomes themselves get a quarter of the variance that was paid for",
+        (
+            Patch(
+                "wall/mechanism.py",
+                "variance_bits=noise.variance_bits,",
+                "variance_bits=noise.variance_bits - 2,",
+            ),
+        ),
+        (f"{_SEARCH}[outcomes-perturbed-full]",),
+    ),
+    Mutant(
+        "the outcomes of a row share one draw of noise",
+        (
+            Patch(
+                "wall/mechanism.py",
+                'noisy = np.multiply(rows.outcomes, noise.unit, order="C")',
+                'whole = np.multiply(rows.outcomes, noise.unit, order="C")\n'
+                "    noisy = 0 * whole[:, :1]",
+            ),
+            Patch(
+                "wall/mechanism.py",
+                "    noisy += 1 <<",
+                "    noisy = noisy + whole\n    noisy += 1 <<",
+            ),
+        ),
+        (f"{_AROUND}[outcomes-perturbed-full]",),
+    ),
+    Mutant(
         "the diagonal of the covariance gets half the variance, as the rest of it",
         (
             Patch(

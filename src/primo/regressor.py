@@ -43,9 +43,11 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     estimator : {"auto", "ridge", "filter", "one-sided", "two-sided"}, default "auto"
         How coefficients are made from the released moments; costs no privacy. "auto" chooses by
         simulation from the released numbers.
-    association : {"gauss", "projection", "auto"}, default "gauss"
-        The mechanism for XᵀY: Gaussian noise, the paper's projection (where one block is public), or
-        whichever `primo.compare_plans` predicts to do better from public numbers.
+    association : {"gauss", "projection", "perturbed", "auto"}, default "gauss"
+        The mechanism for XᵀY: Gaussian noise, the paper's projection (where one block is public), noise
+        on the outcomes themselves (where they alone are private: statistics of any number of public
+        features then cost nothing more), or whichever `primo.compare_plans` predicts to do better
+        from public numbers.
     calibration : {"exact", "paper", "paper-alg3"}, default "exact"
         "paper" uses the noise scales as the paper prints them, to reproduce its figures; the release
         then states the epsilon that they truly give.

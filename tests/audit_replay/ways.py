@@ -36,6 +36,7 @@ AUTO = {
     "centres, auto norms": PLAIN | {"centre": 0.5},
     "rounds, auto norms": PLAIN,
     "ranges, auto norms": PLAIN | {"lower": -8, "upper": 7},
+    "perturbed, auto norms": PLAIN,
 }
 # A row of the secret sample, known here because the seed is.
 PLACE = int(np.flatnonzero(RandomBits.seeded(SEED).subset(N, SAMPLED, label="sample"))[0])
@@ -55,12 +56,14 @@ class Way:
 
     @property
     def d(self):
-        return N + 1 if self.mechanism == "row space" else D
+        return N + 1 if self.mechanism.endswith("row space") else D
 
     @property
     def settings(self):
         changes = {
             "projection": {"association": "projection"},
+            "perturbed": {"association": "perturbed"},
+            "perturbed row space": {"association": "perturbed"},
             "sampled": {"covariance_rows": SAMPLED},
             "rounds": {"rounds": ROUNDS},
             "none": {"covariance": "none"},
@@ -189,6 +192,10 @@ def every_way():
     for intercept in (True, False):
         yield Way("both", "sampled", intercept)
         yield Way("outcomes", "row space", intercept)
+        yield Way("outcomes", "perturbed", intercept)
+    yield Way("outcomes", "perturbed", moments="diagonal")
+    yield Way("outcomes", "perturbed row space")
+    yield Way("outcomes", "perturbed, auto norms")
 
 
 def table(x, y, outcome="y"):

@@ -154,6 +154,8 @@ def published(release):
         found |= {f"blocks' {name}": value for name, value in vars(release.blocks).items()}
     for number, released in enumerate(release.rounds):
         found |= {f"round {number} {name}": value for name, value in vars(released).items()}
+    if release.perturbed is not None:
+        found["perturbed"] = release.perturbed
     if release.public_features is not None:
         found["means"] = release.public_features.means
     return found

@@ -196,6 +196,31 @@ def test_private_columns_are_opened_once_and_nothing_after_the_noise(
 
 
 @pytest.mark.parametrize("make", SOURCES)
+@pytest.mark.parametrize("d", [4, 2 * N])
+def test_after_noise_on_the_outcomes_public_columns_alone_are_read(release, make, d):
+    """Noise on the outcomes themselves: their products with the features are made afterwards."""
+    events = []
+    release(make, "outcomes", "perturbed", d, events=events)
+    features, outcomes = names(d)
+    opened = [name for event in events if event[0] == "read" for name in event[1:]]
+    assert {opened.count(name) for name in outcomes} == {1}
+    after = events[events.index(("noise",)) :]
+    assert {name for kind, *read in after if kind == "read" for name in read} <= {*features}
+    touched = {name for kind, *rest in after if kind == "touch" for name in rest}
+    assert not touched & {"outcomes", "outcome_rows", "blocks", "ids", "columns"}
+    if make in (in_memory, foreign):  # whose features are kept while the outcomes are read
+        assert set(after) == {("noise",)}
+
+
+def test_noise_on_the_outcomes_is_the_same_for_every_source(release):
+    first, *others = (release(make, "outcomes", "perturbed", 4) for make in SOURCES)
+    for other in others:
+        assert np.array_equal(first.perturbed, other.perturbed)
+        assert np.array_equal(first.association, other.association)
+        assert np.array_equal(first.covariance, other.covariance)
+
+
+@pytest.mark.parametrize("make", SOURCES)
 @pytest.mark.parametrize("protection", ["both", "outcomes"])
 def test_rows_are_opened_once_in_each_round_and_not_after_the_last(release, make, protection):
     events = []

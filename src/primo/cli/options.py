@@ -396,10 +396,11 @@ release_options = _together(
     person_option,
     click.option(
         "--association",
-        type=click.Choice(["gauss", "projection", "auto"]),
+        type=click.Choice(["gauss", "projection", "perturbed", "auto"]),
         default="gauss",
         show_default=True,
-        help="Mechanism for the association.",
+        help="Mechanism for the association. perturbed: noise on the outcomes themselves, where "
+        "the features are public.",
     ),
     estimator_option,
     click.option("--intercept/--no-intercept", default=True, help="Fit an intercept."),

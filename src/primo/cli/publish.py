@@ -179,6 +179,7 @@ def preview(request: Request) -> None:
                     "covariance": plan.covariance_sigma,
                     "association": plan.association_sigma,
                     "outcome_moments": plan.outcome_sigma,
+                    **({"outcomes": plan.row_sigma} if plan.row_sigma else {}),
                 },
                 "norms_to_find": list(plan.counted),
                 "centres_to_find": list(plan.centred),
@@ -217,7 +218,8 @@ def preview(request: Request) -> None:
         of_first = "" if plan.rounds is None else ", first round"
         click.echo(
             f"Noise in scaled units{of_first}: covariance {plan.covariance_sigma:.4g}, association "
-            f"{plan.association_sigma:.4g}, outcome moments {plan.outcome_sigma:.4g}."
+            f"{plan.association_sigma:.4g}, outcome moments {plan.outcome_sigma:.4g}"
+            + (f", from {plan.row_sigma:.4g} on each outcome." if plan.row_sigma else ".")
         )
     if expected is not None:
         _show_forecast(expected)

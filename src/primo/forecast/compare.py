@@ -23,6 +23,7 @@ from primo.forecast.reduced import reduction_of
 from primo.forecast.rounds import recommend_rounds
 from primo.forecast.table import R2_TOLERANCE, PlanComparison, Variant
 from primo.forecast.theory import Regime, regime
+from primo.planning.association import with_association
 from primo.planning.make import make_plan
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.rounds import AUTO_ROUNDS, check_rounds, why_one_round
@@ -233,7 +234,10 @@ def choose_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     if settings.rounds != 1:  # rounds and a projection exclude each other
         return make_plan(dataclasses.replace(settings, association="gauss"), n=n, d=d, l=l)
     made = make_plan(dataclasses.replace(settings, association="gauss"), n=n, d=d, l=l)
-    return dataclasses.replace(made, association=recommend_association(made))
+    chosen = recommend_association(made)
+    if chosen == "perturbed":  # has other noise, and another lattice margin
+        return make_plan(dataclasses.replace(settings, association=chosen), n=n, d=d, l=l)
+    return dataclasses.replace(made, association=chosen)
 
 
 def _one_round_only(made: Plan) -> bool:
@@ -250,7 +254,10 @@ def _one_round_only(made: Plan) -> bool:
 def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
     """Choose the mechanism for XᵀY from a plan alone: what association="auto" stands for.
 
-    Gauss, unless projecting is predicted to raise R² by more than `R2_TOLERANCE` with estimator="auto".
+    Gauss, unless another is predicted to raise R² by more than `R2_TOLERANCE` with estimator="auto".
+    With more public features than rows it is noise on the outcomes themselves: in the row space that is
+    no more noise in all than Gauss has, and forecasts of coefficients can hardly tell the two apart. The
+    effect of one feature at a time is then more accurate, and needs no matrix of the rows.
     What is not forecast (a covariance that is not that of all rows, the paper's noise) uses Gauss.
     Cost: about a second, whatever the sizes.
     """
@@ -259,9 +266,11 @@ def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:
         len(choices) == 1
         or made.calibration != "exact"
         or made.sampled is not None
-        or made.covariance_origin is not CovarianceOrigin.ROWS
+        or made.covariance_origin not in (CovarianceOrigin.ROWS, CovarianceOrigin.ROW_SPACE)
     ):
         return "gauss"
+    if made.covariance_origin is CovarianceOrigin.ROW_SPACE:
+        return "perturbed"
     found = predict_ways(
         [(made, name) for name in choices], estimators=("auto",), signal=as_signal(signal)
     )
@@ -278,6 +287,7 @@ def _simplest(scores: dict[str, float], simple: str) -> str:
 def _variant(
     made: Plan, association: str, estimator: str, found: Regime, prediction: Prediction
 ) -> Variant:
+    made = with_association(made, association)
     return Variant(
         protection=made.protection,
         association=association,
@@ -300,7 +310,8 @@ def _regime(made: Plan, association: str, law: Law) -> Regime:
         l=made.l,
         epsilon=made.budget.epsilon,
         protection=made.protection,
-        association=association,
+        # The paper puts no noise on outcomes; its rates for XᵀY stand in.
+        association="gauss" if association == "perturbed" else association,
         feature_norm=made.features.norm,
         outcome_bound=made.outcomes.norm / math.sqrt(made.l),
         coefficient_norm=math.sqrt(made.d * law.signal.r2 * variance / energy),

@@ -33,6 +33,7 @@ from primo.forecast.reduced import (
     whole_outcomes,
 )
 from primo.forecast.simulate import Drawn, draw
+from primo.planning.association import with_association
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.rounds import as_one_round
 from primo.planning.settings import check_association
@@ -110,7 +111,10 @@ def predict_ways(
             )
     settled = [with_expected_norms(as_one_round(plan), signal) for plan, _ in ways]
     laws = [law_of(plan, stated) for plan, stated in settled]
-    ways = [(plan, association) for (plan, _), (_, association) in zip(settled, ways, strict=True)]
+    ways = [
+        (with_association(plan, association), association)
+        for (plan, _), (_, association) in zip(settled, ways, strict=True)
+    ]
     size = reduction_of([plan for plan, _ in ways])
     simulated_laws = [reduced_law(law, size) for law in laws]
     with blas_threads(1):  # small matrices

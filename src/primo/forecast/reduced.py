@@ -54,6 +54,8 @@ class SimulatedPlan(Plan):
 
     noise: tuple[float, float, float]  # of the covariance, the association and the outcome moments
     length: float  # of the constant
+    row_noise: float = 0.0  # on every entry of the outcomes
+    mean_noise: float = 0.0  # on the mean of an outcome, if there is noise on every entry
 
     @property
     def covariance_sigma(self) -> float:
@@ -69,6 +71,16 @@ class SimulatedPlan(Plan):
     def outcome_sigma(self) -> float:
         """Noise scale on svec(YᵀY) in scaled units."""
         return self.noise[2]
+
+    @property
+    def row_sigma(self) -> float:
+        """Noise scale on every entry of the outcomes in scaled units."""
+        return self.row_noise
+
+    @property
+    def mean_sigma(self) -> float:
+        """Noise scale of the mean of an outcome: that of all rows."""
+        return self.mean_noise if self.row_noise else super().mean_sigma
 
     @property
     def constant(self) -> float:
@@ -115,6 +127,8 @@ class Reduction:
             **(same | size),
             noise=(plan.covariance_sigma, plan.association_sigma, outcome_sigma),
             length=plan.constant * self.times**0.75,
+            row_noise=plan.row_sigma * self.unit,  # on the outcomes, in their unit
+            mean_noise=plan.mean_sigma * self.unit if plan.row_sigma else 0.0,
         )
 
     @property

@@ -53,7 +53,10 @@ class Cohort:
         plan, sums = dataclasses.replace(self.plan, association=association), self.sums
         wide = plan.covariance_origin is CovarianceOrigin.ROW_SPACE
         noise = [np.random.default_rng((*self.seed, 1 + block)) for block in range(3)]
-        drawn = noise[1].standard_normal((plan.l, plan.width)).T * plan.association_sigma
+        if plan.row_sigma:
+            drawn = self._of_perturbed_outcomes(noise[1], wide)
+        else:
+            drawn = noise[1].standard_normal((plan.l, plan.width)).T * plan.association_sigma
         if plan.intercept and not plan.protection.outcomes_private:
             drawn[-1] = 0.0  # the sums of public outcomes are exact
         outcome = sums.outcome_moments
@@ -70,9 +73,30 @@ class Cohort:
             outcome_moments=outcome,
             reproducible=True,
             backend="simulated",
-            projected=None if association == "gauss" else self._projected(drawn),
+            projected=self._projected(drawn) if association == "projection" else None,
             public_features=self._public_features() if wide else None,
         )
+
+    def _of_perturbed_outcomes(self, rng: np.random.Generator, wide: bool) -> Floats:
+        """Return XᵀE for noise E on the outcomes themselves: of covariance σ²XᵀX.
+
+        The noise of the means is drawn apart: it is that of all rows, which few of them stand for.
+        """
+        plan, sums = self.plan, self.sums.feature_sums
+        middle = sums / plan.n if plan.intercept else np.zeros(plan.d)
+        if wide:
+            own = rng.standard_normal((plan.l, plan.n)).T
+            drawn = (self.sums.rows - middle).T @ (own * plan.row_sigma)
+        else:
+            centred = self.sums.covariance - plan.n * np.outer(middle, middle)
+            values, vectors = np.linalg.eigh(centred)
+            root = vectors * (plan.row_sigma * np.sqrt(np.maximum(values, 0.0)))
+            drawn = root @ rng.standard_normal((plan.l, plan.d)).T
+        if not plan.intercept:
+            return np.asarray(drawn)
+        means = plan.mean_sigma * rng.standard_normal(plan.l)
+        whole = np.append(sums, plan.n * plan.constant)
+        return np.asarray(np.vstack([drawn, np.zeros((1, plan.l))]) + np.outer(whole, means))
 
     def _association(self) -> Floats:
         """Return the exact association, the constant last."""

@@ -24,7 +24,7 @@ class Variant:
     """One way to release and estimate, and what to expect of it."""
 
     protection: Protection
-    association: str  # "gauss" or "projection"
+    association: str  # "gauss", "projection" or "perturbed"
     estimator: str
     covariance_sigma: float  # noise scales, in scaled units; 0 is exact because public
     association_sigma: float

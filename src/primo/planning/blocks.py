@@ -56,7 +56,10 @@ def _refused(settings: Settings) -> Message | None:
     """Say what does not go with blocks; None if nothing."""
     others: tuple[tuple[bool, Argument], ...] = (
         (settings.calibration != "exact", Argument("calibration", settings.calibration)),
-        (settings.association not in ("gauss", "auto"), Argument("association", "projection")),
+        (
+            settings.association not in ("gauss", "auto"),
+            Argument("association", settings.association),
+        ),
         (
             settings.covariance_rows is not None,
             Argument("covariance_rows", settings.covariance_rows),

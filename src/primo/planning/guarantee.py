@@ -26,6 +26,7 @@ from primo.privacy.column_search import ColumnSearch
 from primo.privacy.grid import Grid
 from primo.privacy.norm_search import LARGEST_UNIT, VARIANCE_BITS
 from primo.privacy.paper import PaperAlgorithm, paper_scales
+from primo.privacy.perturbation import Perturbation
 from primo.privacy.protection import Protection
 from primo.privacy.rounds import MOST_ROUNDS, round_spent
 from primo.privacy.sensitivity import joint_distance
@@ -54,6 +55,8 @@ def check_plan(plan: Plan) -> None:
 
 def noisy_blocks(plan: Plan) -> list[str]:
     """Name the blocks that have noise, drawn now or in an earlier release; a file lists them, too."""
+    if plan.perturbation is not None:
+        return ["outcomes"]
     sigmas = {
         "covariance": plan.covariance_sigma,
         "association": plan.association_sigma,
@@ -161,6 +164,12 @@ def _check_noise(plan: Plan) -> None:
         (round_spent(grid, covariance_noisy=plan.covariance_noisy) for grid in grids), Fraction(0)
     )
     _refuse(
+        (plan.perturbation is not None) == (plan.association == "perturbed"),
+        "the plan is not one that primo makes: the noise on the outcomes does not fit its association",
+    )
+    if plan.perturbation is not None:
+        spent = _perturbed(plan, plan.perturbation)
+    _refuse(
         _fits(plan.mu, math.sqrt(spent + _searched(plan))),
         "the noise does not fit the guarantee that the plan states: mu differs",
     )
@@ -193,6 +202,17 @@ def _round_grids(plan: Plan) -> tuple[Grid, ...]:
         "the plan is not one that primo makes: its rounds do not fit the rest of it",
     )
     return grids
+
+
+def _perturbed(plan: Plan, noise: Perturbation) -> Fraction:
+    """Return the squared mu of outcomes with noise on each of them."""
+    _refuse(
+        noise.fits(plan.grid.outcome_radius_squared)
+        and plan.protection is Protection.OUTCOMES
+        and plan.covariance_origin in (CovarianceOrigin.ROWS, CovarianceOrigin.ROW_SPACE),
+        "the noise on the outcomes does not fit the plan",
+    )
+    return noise.spent(plan.grid.outcome_radius_squared)
 
 
 def _searched(plan: Plan) -> Fraction:
@@ -292,6 +312,7 @@ def _check_epsilon(plan: Plan) -> None:
         rounds=plan.round_count,
         further=searched_numbers(searches, d=plan.d, l=plan.l),
         inside=plan.inside_numbers,
+        perturbed_rows=None if plan.perturbation is None else plan.n,
     )
     earlier = plan.earlier_mu > 0  # the margins of the earlier releases are then included
     _refuse(

@@ -22,6 +22,7 @@ from primo.privacy.grid import SMALLEST_VARIANCE_BITS, Grid, joint_grid, make_gr
 from primo.privacy.lengths import BINS
 from primo.privacy.norm_search import DEFAULT_SHARE
 from primo.privacy.paper import PaperAlgorithm, paper_scales
+from primo.privacy.perturbation import Perturbation, perturbation
 from primo.privacy.protection import Protection
 from primo.privacy.rounds import make_rounds, round_shares
 from primo.privacy.sensitivity import joint_distance
@@ -79,9 +80,19 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     inside = None if starts is None else numbers_inside(starts) + d * intercept
     auto_norms = _auto_norms(settings, features=features, outcomes=outcomes)
     histograms, count = len(auto_norms), _round_count(settings, protection, origin)
-    margin = margin_of(d + intercept, l, full, histograms=histograms, rounds=count, inside=inside)
+    perturbed = n if settings.association == "perturbed" else None
+    margin = margin_of(
+        d + intercept,
+        l,
+        full,
+        histograms=histograms,
+        rounds=count,
+        inside=inside,
+        perturbed_rows=perturbed,
+    )
     covariance_noisy = protection.features_private and origin is CovarianceOrigin.ROWS
     searches, rounds, blocked = NONE, None, None
+    noise: Perturbation | None = None
     if settings.calibration != "exact":
         algorithm = paper_algorithm(protection, settings.calibration, rows)
         calibrated = _paper(budget, n, algorithm, protection, rows, margin)
@@ -117,6 +128,7 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
                 rounds=count,
                 further=searched_numbers(found, d=d, l=l),
                 inside=inside,
+                perturbed_rows=perturbed,
             ),
         )
         left = remaining_mu(mu, searches)
@@ -128,6 +140,8 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
         else:
             rounds = make_rounds(mu=left, split=ratio, n=n, shares=round_shares(count))
             grid = rounds.grids[0]
+        if perturbed:
+            noise = perturbation(mu=left, radius_squared=grid.outcome_radius_squared)
         calibrated = mu, budget.epsilon, ratio, grid
     mu, given, ratio, grid = calibrated
     plan = Plan(
@@ -157,6 +171,7 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
         column_search=searches.columns,
         rounds=rounds,
         blocks=blocked,
+        perturbation=noise,
     )
     _check_fallback(plan, features=features, outcomes=outcomes)
     return plan
@@ -475,10 +490,12 @@ def margin_of(
     further: int = 0,
     rounds: int = 1,
     inside: int | None = None,
+    perturbed_rows: int | None = None,
 ) -> float:
     """Return the lattice margin of a release of this many numbers, `further` ones included.
 
     `inside` is how many numbers the blocks of features hold, and their sums; None for a whole matrix.
+    With noise on the outcomes themselves, of so many rows, nothing else has noise.
     """
     count = (
         (width * (width + 1) // 2 if inside is None else inside)
@@ -486,5 +503,7 @@ def margin_of(
         + (l * (l + 1) // 2 if full else l)
     )
     count *= rounds
+    if perturbed_rows is not None:
+        count = perturbed_rows * l
     count += histograms * BINS + further
     return lattice_margin(count, SMALLEST_VARIANCE_BITS)

@@ -18,6 +18,7 @@ from primo.privacy.centre_search import CentreSearch
 from primo.privacy.column_search import ColumnSearch
 from primo.privacy.grid import Grid
 from primo.privacy.norm_search import NormSearch
+from primo.privacy.perturbation import ROUNDED_BITS, Perturbation
 from primo.privacy.protection import Protection
 from primo.privacy.rounds import Rounds
 
@@ -78,7 +79,7 @@ class Plan:
     full_outcome_moments: bool
     missing: str
     grid: Grid
-    association: str = "gauss"  # or "projection"
+    association: str = "gauss"  # or "projection", "perturbed"
     calibration: str = "exact"  # or "paper", "paper-alg3"
     sampled: int | None = None  # rows in the covariance if it is sub-sampled
     covariance_origin: CovarianceOrigin = CovarianceOrigin.ROWS
@@ -92,6 +93,7 @@ class Plan:
         None  # noise of every round, `grid` that of the first; None: one release
     )
     blocks: BlockGrid | None = None  # borders, radii and noise, where the origin is BLOCKS
+    perturbation: Perturbation | None = None  # noise on the outcomes themselves, if "perturbed"
 
     def __post_init__(self) -> None:
         """Refuse a number of rows per person that is too large for float arithmetic."""
@@ -106,6 +108,7 @@ class Plan:
             ("covariance", self.covariance_sigma),
             ("association", self.association_sigma),
             ("outcome moments", self.outcome_sigma),
+            *((("each outcome", self.row_sigma),) if self.row_sigma else ()),
         )
         return facts(
             f"Plan: {self.n} rows, {self.d} features, {self.l} outcomes",
@@ -309,7 +312,13 @@ class Plan:
 
     @property
     def association_sigma(self) -> float:
-        """Noise scale on every entry of XᵀY in scaled units."""
+        """Noise scale on every entry of XᵀY in scaled units.
+
+        With noise on the outcomes themselves the entry of feature x has noise of scale ‖x‖·`row_sigma`:
+        this is then the root mean square over the features, at most.
+        """
+        if self.perturbation is not None:
+            return self.row_sigma * self.feature_norm * math.sqrt(self.n / self.width)
         steps = math.exp2(self.grid.association_variance_bits / 2)
         return steps * self.feature_step * self.outcome_step
 
@@ -335,4 +344,26 @@ class Plan:
         """Noise scale on svec(YᵀY) in scaled units; 0 where the outcomes are public."""
         if not self.protection.outcomes_private:
             return 0.0
+        if self.perturbation is not None:  # of Σ(y + e)² − nσ², for outcomes of equal length
+            own = self.row_sigma**2
+            return math.sqrt(self.n * own * (2 * own + 4 * self.outcomes.norm**2 / self.l))
         return math.exp2(self.grid.outcome_variance_bits / 2) * self.outcome_step**2
+
+    @property
+    def row_sigma(self) -> float:
+        """Noise scale on every entry of the outcomes in scaled units; 0 unless "perturbed"."""
+        return 0.0 if self.perturbation is None else self.perturbation.sigma * self.outcome_step
+
+    @property
+    def mean_sigma(self) -> float:
+        """Noise scale of the mean of an outcome in scaled units, of a release with an intercept."""
+        if not self.protection.outcomes_private:
+            return 0.0
+        if self.perturbation is not None:
+            return self.row_sigma / math.sqrt(self.n)
+        return self.outcome_sum_sigma / (self.n * self.constant)
+
+    @property
+    def row_step(self) -> float:
+        """Step in which outcomes with noise are published, in scaled units."""
+        return math.exp2(-ROUNDED_BITS) * self.row_sigma

@@ -60,6 +60,10 @@ def why_one_round(
         (sampled is not None, ("a covariance of sampled rows is made in one release",)),
         (association == "projection", ("a projection is made of one release",)),
         (
+            association == "perturbed",
+            ("outcomes with noise on each of them are all that there is to release",),
+        ),
+        (
             origin is CovarianceOrigin.REFERENCE,
             ("the covariance of a reference panel is not that of the rows",),
         ),

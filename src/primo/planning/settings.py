@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 #: The mechanisms for XᵀY.
-ASSOCIATIONS = ("gauss", "projection")
+ASSOCIATIONS = ("gauss", "projection", "perturbed")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,7 +37,8 @@ class Settings:
     feature_bounds, outcome_bounds
         Public bounds of either block: `Bounds`, a row norm or a range.
     association
-        "gauss", or "projection" (GaussProj) where one block is public; "auto" for `choose_plan`.
+        "gauss", or "projection" (GaussProj) where one block is public, or "perturbed" (noise on the
+        outcomes themselves) where the features are; "auto" for `choose_plan`.
     calibration
         "exact", or "paper": the noise scales as the paper prints them, whatever they give
         (Algorithms 1, 2 and 4; "paper-alg3" has those of Algorithm 3, under `features`).
@@ -100,9 +101,12 @@ def associations_for(protection: Protection, *, row_space: bool = False) -> tupl
     """Return the mechanisms that serve a protection.
 
     Projecting needs a public block. With more public features than rows (`row_space`) it is not
-    offered, because the row space already drops the noise outside.
+    offered, because the row space already drops the noise outside. Noise on the outcomes themselves
+    serves where they alone are private: what is computed from them needs public features.
     """
-    return ("gauss",) if protection is Protection.BOTH or row_space else ASSOCIATIONS
+    projection = () if protection is Protection.BOTH or row_space else ("projection",)
+    perturbed = ("perturbed",) if protection is Protection.OUTCOMES else ()
+    return ("gauss", *projection, *perturbed)
 
 
 def check_association(association: str, protection: Protection, *, auto: bool = False) -> None:
@@ -113,6 +117,18 @@ def check_association(association: str, protection: Protection, *, auto: bool = 
             Argument("association", association),
             " is unknown",
             remedy=f"choose one of {', '.join(choices)}",
+        )
+    if association == "perturbed" and protection is not Protection.OUTCOMES:
+        raise InputError(
+            Argument("association", "perturbed"),
+            " puts noise on the outcomes alone and uses the features as they are",
+            remedy=Message.of(
+                "Use ",
+                Argument("association", "gauss"),
+                ", or ",
+                Argument("protection", "outcomes"),
+                " if the features are public",
+            ),
         )
     if association != "auto" and association not in associations_for(protection):
         raise InputError(
@@ -176,6 +192,13 @@ def check_choices(settings: Settings) -> None:
     if public and calibration != "exact":
         raise InputError(
             "the paper has no public covariance",
+            argument="calibration",
+            value=calibration,
+            remedy=Message.of("use ", Argument("calibration", "exact")),
+        )
+    if settings.association == "perturbed" and calibration != "exact":
+        raise InputError(
+            "the paper puts no noise on the outcomes themselves",
             argument="calibration",
             value=calibration,
             remedy=Message.of("use ", Argument("calibration", "exact")),

@@ -215,7 +215,7 @@ def _rule(
             private_width=d if plan.protection.features_private else l,
         )
     else:
-        error = gauss_error(d=d, association_sigma=moments.association_sigma)
+        error = gauss_error(d=d, association_sigma=math.sqrt(moments.typical_noise))
     return theorem_lambda(
         d=d,
         coefficient_norm=float(coefficient_norm or 0),

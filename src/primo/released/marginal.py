@@ -91,7 +91,9 @@ class DenseStatistics(SummaryStatistics):
             covariance = covariance - 2 * (weights[-1] * others[-1]) ** 2
             if not plan.protection.outcomes_private:
                 associated = length - weights[-1] ** 2
-        return np.asarray(plan.association_sigma**2 * associated + self._off_variance * covariance)
+        noise = self.release.association_variance * associated + self._off_variance * covariance
+        # Noise of variance σ² on the outcomes themselves: cᵀ(σ²A_S)c = σ²/a.
+        return np.asarray(noise + self.release.row_variance * weight)
 
     def _residual_variance(self, j: int, theta: Floats, noise: Floats) -> Floats:
         """ς² of a row beside each variant: the variation less what the fit explains beyond noise."""
@@ -153,7 +155,8 @@ class DenseStatistics(SummaryStatistics):
             association = association - np.outer(means, release.association[-1])
             noise = noise + np.outer(means, means) * plan.protection.outcomes_private
         inverse = np.linalg.inv(covariance)
-        bias = plan.association_sigma**2 * float(np.sum(inverse * noise))
+        bias = release.association_variance * float(np.sum(inverse * noise))
+        bias += release.row_variance * count
         return np.asarray(np.sum(association * (inverse @ association), axis=0) - bias)
 
 

@@ -89,6 +89,9 @@ class ReleasedMoments:
     ] = ()  # that the moments above were pooled from; () if one release
     scales: Scales | None = None  # noise of pooled moments; None: that of the plan
     blocks: ReleasedBlocks | None = None  # in place of the covariance, which is (0, 0) then
+    perturbed: NDArray[np.int32] | None = (
+        None  # (n, l) outcomes with noise on each, in `plan.row_step`
+    )
 
     @property
     def covariance_sigma(self) -> float:
@@ -104,6 +107,27 @@ class ReleasedMoments:
     def outcome_sigma(self) -> float:
         """Noise scale of the outcome moments in scaled units; 0 where the outcomes are public."""
         return self.plan.outcome_sigma if self.scales is None else self.scales.outcome
+
+    @property
+    def row_variance(self) -> float:
+        """Variance σ² of the noise on each entry of the outcomes in scaled units; 0 if there is none.
+
+        The association has then noise of covariance σ²XᵀX, and none beside it.
+        """
+        return self.plan.row_sigma**2
+
+    @property
+    def association_variance(self) -> float:
+        """Variance of the noise that is the same on every entry of the association, whatever X is."""
+        return 0.0 if self.row_variance else self.association_sigma**2
+
+    @property
+    def mean_sigma(self) -> float:
+        """Noise scale of the mean of an outcome in scaled units, with an intercept; 0 if public."""
+        plan = self.plan
+        if self.scales is None or not plan.protection.outcomes_private:
+            return plan.mean_sigma
+        return self.association_sigma / (plan.n * plan.constant)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the numbers alone: what was made from them can be made again."""

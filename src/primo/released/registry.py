@@ -182,6 +182,9 @@ def _searches(plan: Plan) -> Iterator[tuple[str, str]]:
 def _moments(release: Release) -> Iterator[tuple[str, str]]:
     """Yield the moments that are released, round by round, and with how much noise."""
     plan = release.plan
+    if plan.perturbation is not None:
+        yield "outcomes of every row", f"{plan.row_sigma:.6g} in scaled units"
+        return
     earlier = plan.covariance_origin is CovarianceOrigin.EARLIER
     parts: tuple[Plan | ReleasedRound, ...] = release.rounds or (plan,)
     for number, part in enumerate(parts, 1):

@@ -26,6 +26,7 @@ from primo.privacy.column_search import ColumnSearch
 from primo.privacy.grid import Grid
 from primo.privacy.lengths import BINS
 from primo.privacy.norm_search import NormSearch
+from primo.privacy.perturbation import Perturbation
 from primo.privacy.protection import Protection
 from primo.privacy.rounds import Rounds
 from primo.released.block_file import block_arrays, read_block_grid, read_blocks
@@ -87,8 +88,11 @@ def write_release(release: Release, file: BinaryIO) -> None:
     plan = dataclasses.asdict(release.plan)
     if plan["rounds"] is None:
         del plan["rounds"]
+        if plan["perturbation"] is None:
+            del plan["perturbation"]
         arrays: dict[str, Any] = {name: getattr(release, name) for name in _ARRAYS}
     else:  # pooled moments are made of them again
+        del plan["perturbation"]
         arrays = round_arrays(release.rounds)
     if plan["blocks"] is None:
         del plan["blocks"]
@@ -115,6 +119,8 @@ def write_release(release: Release, file: BinaryIO) -> None:
         counts = None if release.lengths is None else getattr(release.lengths, block)
         if counts is not None:
             arrays[f"{block}_lengths"] = counts
+    if release.perturbed is not None:
+        arrays["perturbed"] = release.perturbed
     if release.projected is not None:
         arrays["projected"] = release.projected.association
         arrays["noise_left"] = np.float64(release.projected.noise_left)
@@ -219,6 +225,8 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
         stored["rounds"] = Rounds(grids=grids)
     if "blocks_starts" in arrays:
         stored["blocks"] = read_block_grid(arrays)
+    if stored.get("perturbation") is not None:
+        stored["perturbation"] = Perturbation(**stored["perturbation"])
     plan = Plan(**stored)
     _check_kinds(plan)
     check_plan(plan)
@@ -239,6 +247,7 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
             earlier_outcomes=tuple(manifest["earlier_outcomes"]),
             projected=_projected(arrays),
             blocks=None if plan.blocks is None else read_blocks(plan, arrays),
+            perturbed=arrays.get("perturbed"),
             **common,
             **{name: arrays[name] for name in _ARRAYS},
         )
@@ -250,7 +259,8 @@ def _check_kinds(plan: Plan) -> None:
     """Refuse values that are not of the kind that their field declares."""
     searches = [getattr(plan, name) for name in _SEARCHES if getattr(plan, name) is not None]
     grids = () if plan.rounds is None else plan.rounds.grids
-    for part in (plan, plan.grid, plan.features, plan.outcomes, *searches, *grids):
+    noise = () if plan.perturbation is None else (plan.perturbation,)
+    for part in (plan, plan.grid, plan.features, plan.outcomes, *searches, *grids, *noise):
         for field in dataclasses.fields(part):
             fits = _KINDS.get(str(field.type))
             if fits is not None and not fits(getattr(part, field.name)):
@@ -290,6 +300,11 @@ def _check(release: Release) -> None:
         raise ValueError("it names earlier outcomes without their cost, or a cost without outcomes")
     if (release.projected is not None) != (plan.association == "projection"):
         raise ValueError("the projected association does not fit the plan")
+    if (release.perturbed is not None) != (plan.perturbation is not None) or (
+        release.perturbed is not None
+        and (release.perturbed.shape != (plan.n, plan.l) or release.perturbed.dtype != np.int32)
+    ):
+        raise ValueError("the outcomes with noise do not fit the plan")
     for name, shape in shapes.items():
         array = getattr(release, name)
         if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():

@@ -41,6 +41,8 @@ def entries(release: ReleasedMoments) -> list[tuple[str, str]]:
         ("Bounds", _bounds(release)),
         ("Noise", _noise(release) if plan.rounds is None else _noise_of_rounds(release)),
     ]
+    if plan.perturbation is not None:
+        items.append(("Released", _perturbed(release)))
     if plan.rounds is not None:
         items.append(("Rounds", _rounds(release)))
     if plan.rows_per_person > 1:
@@ -161,8 +163,24 @@ def _blocks(search: CentreSearch | ColumnSearch) -> str:
     return " and ".join(block for block in ("features", "outcomes") if getattr(search, block))
 
 
+def _perturbed(release: ReleasedMoments) -> str:
+    """Say what was released, where the noise is on the outcomes themselves."""
+    plan = release.plan
+    return (
+        f"the outcomes of all {plan.n} rows, each with noise of its own, in the order of the public "
+        "features. All other numbers are computed from them and from the features, and so may be any "
+        "statistic of these or other public features of the same rows, at no further cost"
+    )
+
+
 def _noise(release: ReleasedMoments) -> str:
     plan = release.plan
+    if plan.perturbation is not None:
+        return (
+            f"discrete Gaussian ({release.backend}), in scaled units: each outcome of each row "
+            f"{_sigma(plan.row_sigma)}; covariance exact (public); association of a feature x: "
+            "that times the length of x"
+        )
     covariance = {
         CovarianceOrigin.ROWS: _sigma(release.covariance_sigma),
         CovarianceOrigin.REFERENCE: "of the reference panel (public)",

@@ -210,6 +210,8 @@ def _numbers(release: ReleasedMoments) -> list[tuple[str, str]]:
         CovarianceOrigin.EARLIER: f"{_sigma(release.covariance_sigma)}, of the earlier release",
     }.get(plan.covariance_origin, _sigma(release.covariance_sigma))
     projected = ", then projected" if plan.association == "projection" else ""
+    if plan.perturbation is not None:
+        projected = " at most, from the noise on the outcomes"
     whole = " (all of it)" if plan.full_outcome_moments else " (diagonal)"
     return [
         *items,
@@ -224,6 +226,11 @@ def _numbers(release: ReleasedMoments) -> list[tuple[str, str]]:
         (
             "Noise on the outcome moments YᵀY",
             _sigma(release.outcome_sigma) + (whole if plan.outcome_sigma else ""),
+        ),
+        *(
+            (("Noise on each outcome of each row", _sigma(plan.row_sigma)),)
+            if plan.perturbation is not None
+            else ()
         ),
         ("Split ratio", number(plan.split)),
         ("Noise drawn by", f"exact discrete Gaussian sampler ({release.backend})"),

@@ -70,8 +70,8 @@ def blocks_of(release: ReleasedMoments) -> tuple[Block, ...]:
         _block("covariance", _size(moments.covariance, covariance_noise), covariance_noise),
         _block(
             "association",
-            _size(moments.association, moments.association_sigma),
-            moments.association_sigma,
+            _size(moments.association, math.sqrt(moments.typical_noise)),
+            math.sqrt(moments.typical_noise),
         ),
         _block("outcome moments", _size(diagonal, moments.outcome_sigma), moments.outcome_sigma),
     )

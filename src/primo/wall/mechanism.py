@@ -8,14 +8,16 @@ from numpy.typing import NDArray
 from primo.errors import InputError, PrivacyError
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.residuals import ResidualGrid
+from primo.privacy.protection import Protection
 from primo.released.moments import ReleasedLengths
 from primo.released.release import Release
 from primo.released.rounds import ReleasedRound
 from primo.rows.lengths import Lengths
 from primo.rows.moments import Moments
+from primo.rows.outcome_rows import OutcomeRows
 from primo.wall.noise import RandomBits, add_noise
 
-__all__ = ["release", "release_lengths", "release_round"]
+__all__ = ["release", "release_lengths", "release_outcome_rows", "release_round"]
 
 Integers = NDArray[np.int64]
 
@@ -109,6 +111,40 @@ def release(
     )
 
 
+def release_outcome_rows(
+    rows: OutcomeRows,
+    plan: Plan,
+    *,
+    bits: RandomBits,
+    backend: str = "primo",
+    threads: int = 1,
+) -> NDArray[np.int32]:
+    """Add noise to every entry of the outcomes, and return what is public: (n, l) in `plan.row_step`.
+
+    Guarantee: `plan.mu`-GDP (less what finding norms has spent) for `plan.protection` under replace-one
+    (module `privacy.perturbation`), if `rows` were collected with `plan`. Every entry has noise of its
+    own. Rounding to the published step comes after the noise.
+    Cost: one discrete Gaussian per entry, O(n·l).
+    """
+    noise = plan.perturbation
+    if rows.rows != plan.n or rows.outcomes.shape != (plan.n, plan.l):
+        raise InputError("these outcomes do not belong to this plan: the number of rows differs")
+    if noise is None or plan.protection is not Protection.OUTCOMES:
+        raise PrivacyError("the plan has no noise for the outcomes themselves")
+    noisy = np.multiply(rows.outcomes, noise.unit, order="C")
+    add_noise(
+        noisy.reshape(-1),
+        variance_bits=noise.variance_bits,
+        bits=bits,
+        label="outcome rows",
+        backend=backend,
+        threads=threads,
+    )
+    noisy += 1 << (noise.dropped_bits - 1)  # the shift rounds down
+    noisy >>= noise.dropped_bits
+    return noisy.astype(np.int32)  # 2**60 at the most before the noise, so 2**24 now
+
+
 def release_round(
     moments: Moments,
     plan: Plan,
@@ -157,6 +193,8 @@ def _check_rows(moments: Moments, plan: Plan) -> None:
         raise InputError("these moments do not belong to this plan: the number of rows differs")
     if plan.rounds is not None:
         raise PrivacyError("a plan of several rounds is released round by round")
+    if plan.perturbation is not None:
+        raise PrivacyError("the noise of this plan is for the outcomes, not for moments")
 
 
 def _check_covariance(plan: Plan) -> None:

@@ -48,13 +48,14 @@ from primo.planning.residuals import ResidualGrid
 from primo.rows.block_moments import BlockMoments
 from primo.rows.lengths import Lengths
 from primo.rows.moments import Moments
+from primo.rows.outcome_rows import OutcomeRows
 from primo.rows.sums import RowSums
 from primo.rows.values import ColumnCounts
 
 __all__ = ["moments_digest", "plan_digest", "round_digest", "stage_digest"]
 
 
-def moments_digest(moments: Moments | BlockMoments, plan: Plan) -> bytes:
+def moments_digest(moments: Moments | BlockMoments | OutcomeRows, plan: Plan) -> bytes:
     """Return 32 bytes that stand for exactly these moments under exactly this plan; private.
 
     How missing values are treated is left out of the plan: it changes the moments or nothing, and a

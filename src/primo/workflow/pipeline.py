@@ -33,6 +33,7 @@ from primo.wall import mechanism
 from primo.wall.blocks import release_blocks
 from primo.wall.noise import RandomBits
 from primo.wall.sealing import moments_digest
+from primo.workflow.perturbed import release_perturbed
 from primo.workflow.rounds import RoundRecord, release_rounds
 from primo.workflow.stages import find_bounds
 
@@ -108,6 +109,16 @@ def make_release(
             backend=backend,
             threads=noise_threads,
         )
+    if plan.perturbation is not None:
+        made, features = release_perturbed(
+            walk,
+            plan,
+            bits=bits,
+            backend=backend,
+            threads=threads or (2 if plan.n * plan.l > _MANY else 1),
+            lengths=lengths,
+        )
+        return made if features is None else with_public_features(made, features)
     sample = None
     if plan.draws_sample:
         sample = bits.subset(plan.n, plan.sampled or plan.n, label="sample")
@@ -145,6 +156,10 @@ class _Walk:
     threads: int | None
     client: Any
     show_progress: bool
+
+    def over(self, source: Source) -> _Walk:
+        """Return the same way to read another source."""
+        return dataclasses.replace(self, source=source)
 
     def __call__(
         self,

@@ -70,6 +70,12 @@ def plan_text(plan: Plan) -> str:
         described["blocks"] = _inside(plan)
     if plan.rounds is not None:
         described["rounds"] = _rounds(plan)
+    if plan.perturbation is not None:
+        described["perturbed_outcomes"] = {
+            "noise": plan.row_sigma,
+            "step": plan.row_step,
+            **dataclasses.asdict(plan.perturbation),
+        }
     return json.dumps(described, indent=2, allow_nan=False, default=operator.index) + "\n"
 
 

@@ -98,7 +98,7 @@ def centred(release: ReleasedMoments) -> Centred:
         )
     # The estimators expect svec noise; an iid triangle has twice its variance off the diagonal.
     sigma1 = release.covariance_sigma * math.sqrt(2 - plan.triangle_bits)
-    sigma2, association = release.association_sigma, release.association
+    sigma2, association = math.sqrt(release.association_variance), release.association
     if release.projected is not None:
         sigma2 *= release.projected.noise_left
         association = release.projected.association
@@ -108,7 +108,7 @@ def centred(release: ReleasedMoments) -> Centred:
     if plan.intercept:
         mass = plan.n * plan.constant
         private = plan.protection.outcomes_private
-        noise = sigma2 / mass if private else 0.0
+        noise = release.mean_sigma if release.row_variance else sigma2 / mass * private
         means, variances = shrunk_means(association[-1] / mass, noise)
         outcome, errors = _about(means, variances, outcome, plan.n, release.outcome_sigma)
         published = _of_new_rows(association[-1] / mass, noise, outcome, plan.n)
@@ -118,7 +118,12 @@ def centred(release: ReleasedMoments) -> Centred:
     mean_noise = np.zeros(plan.l)
     if plan.intercept:
         start = np.append(np.zeros(plan.d), 1 / plan.constant)
-    if public is not None:
+    if public is not None and release.perturbed is not None:
+        covariance = np.diag(public.row_space.values)
+        association = public.row_space.associate(
+            release.perturbed.astype(np.float64) * plan.row_step
+        )
+    elif public is not None:
         covariance = np.diag(public.row_space.values)
         if plan.intercept:
             association = association[:-1] - plan.n * np.outer(public.means, means)
@@ -151,6 +156,7 @@ def centred(release: ReleasedMoments) -> Centred:
             mean_noise=mean_noise,
             outcome_errors=errors,
             carried=0.0 if release.scales is None else release.scales.carried,
+            row_variance=release.row_variance,
             decomposed=decomposed,
             largest_variation=(
                 plan.n * plan.outcomes.norm**2

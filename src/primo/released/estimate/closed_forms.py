@@ -38,17 +38,21 @@ def ridge_filter(values: Floats, ridge_lambda: float) -> Floats:
 
 
 def closed_form_filter(values: Floats, moments: NoisyMoments) -> tuple[Floats, float]:
-    """Return a⁺/(a⁺² + λ²) with λ² = σ₂²/τ² + σ₁²(d+1)/2, and τ² by the method of moments."""
+    """Return a⁺/(a⁺² + λ²) with λ² = σ₂²/τ² + σ₁²(d+1)/2, and τ² by the method of moments.
+
+    Noise of variance σ² on the outcomes themselves adds σ²a to σ₂².
+    """
     d, l = moments.shape
     sigma1, sigma2 = moments.covariance_sigma, moments.association_sigma
     association = moments.association
     energy = float(np.einsum("ij,ij->", association, association)) / l - d * sigma2**2
+    energy -= moments.row_variance * float(values.sum())
     size = max(float(values @ values) - sigma1**2 * d * (d + 1) / 2, float(values.sum()) ** 2 / d)
     tau2 = max(0.0, energy) / size if size > 0 else 0.0
     if tau2 == 0:
         return np.zeros_like(values), 0.0
     positive = np.maximum(values, 0.0)
-    shrinkage = sigma2**2 / tau2 + sigma1**2 * (d + 1) / 2
+    shrinkage = (sigma2**2 + moments.row_variance * positive) / tau2 + sigma1**2 * (d + 1) / 2
     divisor = positive**2 + shrinkage
     cutoff = (d * np.finfo(np.float64).eps * np.abs(values).max()) ** 2
     return np.divide(positive, divisor, out=np.zeros_like(values), where=divisor > cutoff), tau2

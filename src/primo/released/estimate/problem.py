@@ -40,6 +40,9 @@ class NoisyMoments:
     carried: float = 0.0
     """Share of the coefficients that earlier rounds had found when the residuals were taken: the noise
     of the covariance does not act on what they found (`estimate.rounds`); 0 for one release."""
+    row_variance: float = 0.0
+    """Variance σ² of noise on the outcomes themselves: the association has σ²·A of it, A the covariance
+    (exact). It acts as a larger residual variance of a row does, and is 0 for noise on moments."""
     decomposed: tuple[Floats, Floats] | None = None
     """Eigenvalues (ascending) and eigenvectors of the covariance, where they are known already."""
     largest_variation: float = np.inf
@@ -70,6 +73,8 @@ class NoisyMoments:
             sigma = getattr(self, name)
             if not (np.isfinite(sigma) and sigma >= 0):
                 raise InputError(f"{name} must be finite and not negative, not {sigma}")
+        if self.row_variance > 0 and self.covariance_sigma > 0:
+            raise InputError("noise on the outcomes themselves goes with an exact covariance")
         if not 0 <= self.carried < 1:
             raise InputError(f"carried must be at least 0 and below 1, not {self.carried}")
 
@@ -94,6 +99,12 @@ class NoisyMoments:
         energy = float(np.einsum("ij,ij->", self.association, self.association))
         variance = max(self.association_sigma**2, NUMERICAL_NOISE * energy / (d * l), 1e-300)
         return np.full(l, variance) + (0.0 if self.mean_noise is None else self.mean_noise)
+
+    @property
+    def typical_noise(self) -> float:
+        """Noise variance of an entry of the association, averaged over directions of the features."""
+        values, _ = self.spectrum
+        return self.association_sigma**2 + self.row_variance * max(float(values.mean()), 0.0)
 
     def most_variation(self, deviations: float) -> Floats:
         """Return ‖y‖² and so many standard deviations of its noise for each outcome, (l,)."""

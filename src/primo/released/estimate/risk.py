@@ -6,7 +6,8 @@ Xᵀy = Aw). Then the expected excess ‖X(ŵ − w)‖² is quadratic in g,
 
     tr(AS) − 2·bᵀg + gᵀ(P∘B + σ₂² diag P)g,     P = VᵀAV,   B = VᵀASAV,   b = diag B,
 
-so the best g of all solves a linear system. Rows are a sample, and what counts is new rows: the sampling
+so the best g of all solves a linear system. (Noise on the outcomes themselves acts as sampling error
+does: its variance is added to ς² below.) Rows are a sample, and what counts is new rows: the sampling
 error of Xᵀy has covariance ς²A, with ς² the residual variance of a row, and adds ς²·gᵀ(P∘P)g. Ridge and
 the closed-form filters are points of the same space, so none of them has a smaller simulated error.
 
@@ -222,11 +223,19 @@ class FilterRisk:
         return np.asarray((strength * parts).sum(axis=0) + noise)
 
     def excess_in_rows(
-        self, g: Floats, strength: Floats, noise_variance: Floats, residual: Floats
+        self,
+        g: Floats,
+        strength: Floats,
+        noise_variance: Floats,
+        residual: Floats,
+        row_variance: float = 0.0,
     ) -> Floats:
-        """Return ‖X(ŵ − w)‖² for w the least squares of these rows, which has sampling error too."""
+        """Return ‖X(ŵ − w)‖² for w the least squares of these rows, which has sampling error too.
+
+        `row_variance` is that of noise on the outcomes themselves, which is no part of w.
+        """
         of_rows = self.rank - 2 * self.noise @ g
-        new_rows = self.excess(g, strength, noise_variance, residual)
+        new_rows = self.excess(g, strength, noise_variance, residual + row_variance)
         return np.asarray(np.maximum(new_rows + residual * of_rows, 0.0))
 
     def best_filter(

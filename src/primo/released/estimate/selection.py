@@ -118,6 +118,7 @@ class FittedFilter:
     signal: Signal  # of the groups
     filters: Floats  # (d, groups)
     excess: Floats  # (groups,) expected ‖X(ŵ − w)‖² of one outcome direction
+    row_variance: float = 0.0  # of noise on the outcomes themselves
 
     @property
     def coefficients(self) -> Floats:
@@ -157,10 +158,11 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
     if replicas.top > 0 and energy.any():  # a trace of variation, and of association
         variation = moments.total_variation / moments.shape[1]
         rows = _rows_for_chance(moments, values, variation)
-        model = SignalModel(replicas, variation=variation, rows=rows)
+        own = moments.row_variance
+        model = SignalModel(replicas, variation=variation, rows=rows, row_variance=own)
         common = model.fit(energy, groups, of_rows=True)
         replicas = model.weigh(energy, groups)
-        model = SignalModel(replicas, variation=variation, rows=rows)
+        model = SignalModel(replicas, variation=variation, rows=rows, row_variance=own)
         signal = model.fit(energy, groups)
         finer = None if sides == "one-sided" else group_outcomes(moments)
         if finer is not None:
@@ -173,7 +175,7 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
                 signal = model.refine(energy, finer, weighted)
         risk = FilterRisk.build(replicas, model.shapes)
         residual = model.residual(signal, groups)
-        filters = risk.best_filter(signal.strength, groups.noise_variance, residual)
+        filters = risk.best_filter(signal.strength, groups.noise_variance, residual + own)
         if moments.carried > 0 and moments.covariance_sigma > 0:
             for _ in range(CARRIED_PASSES):
                 found = _typical(filters, signal, groups, moments.covariance_sigma)
@@ -185,7 +187,7 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
             filters = np.minimum(filters, 1 / (divisor * moments.covariance_sigma))
             ridge = ridge_filter(replicas.average(values), default_ridge_lambda(moments))
             filters = _toward_ridge(filters, ridge, risk, signal, groups, residual)
-        excess = risk.excess_in_rows(filters, signal.strength, groups.noise_variance, residual)
+        excess = risk.excess_in_rows(filters, signal.strength, groups.noise_variance, residual, own)
         filters = replicas.spread(filters)
     return FittedFilter(
         name=name,
@@ -198,6 +200,7 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         signal=signal,
         filters=filters,
         excess=excess,
+        row_variance=moments.row_variance,
     )
 
 
@@ -216,7 +219,9 @@ def _rows_for_chance(moments: NoisyMoments, values: Floats, variation: float) ->
     and signal seems fainter than it is already. But sampling error is never left out altogether.
     """
     d, size = len(values), float(values @ values)
-    chance = variation * max(float(values.mean()), 0.0) / float(moments.noise_variances.min())
+    mean = max(float(values.mean()), 0.0)
+    chance = variation * mean
+    chance /= float(moments.noise_variances.min()) + moments.row_variance * mean
     noise = moments.covariance_sigma**2 * d * (d + 1) / 2
     known = max(1 - noise / size, LEAST_KNOWN) if size > 0 else LEAST_KNOWN
     return max(float(moments.n), chance / MOST_CHANCE) / known

@@ -68,6 +68,8 @@ class SignalModel:
         the coefficients of hopelessly noisy releases near zero.
     rows
         n, which says how large sampling error is; infinite if it does not count.
+    row_variance
+        Of noise on the outcomes themselves: it acts as sampling error, of rows as well.
 
     Notes
     -----
@@ -75,7 +77,12 @@ class SignalModel:
     """
 
     def __init__(
-        self, replicas: Replicas | LargeReplicas, *, variation: float, rows: float = np.inf
+        self,
+        replicas: Replicas | LargeReplicas,
+        *,
+        variation: float,
+        rows: float = np.inf,
+        row_variance: float = 0.0,
     ) -> None:
         truths, shares = replicas.truths, replicas.shares
         top = np.maximum(truths.max(axis=1, keepdims=True), 1e-300)
@@ -88,6 +95,7 @@ class SignalModel:
         # Where all eigenvalues are lost in noise, how much is explained is known better than τ.
         self.shapes *= (self.explained[:, None] / np.maximum(each, 1e-300))[:, :, None]
         self.replicas, self.variation, self.rows = replicas, variation, rows
+        self.row_variance = row_variance
         self.values = replicas.mean_values()  # (d,)
         self.expected = replicas.along(np.moveaxis(truths**2 * self.shapes, 0, -1))  # (d, gammas)
 
@@ -203,11 +211,14 @@ class SignalModel:
 
     def _beside(self, groups: OutcomeGroups, k: int, strengths: Floats | None) -> Floats:
         """Variance of the association beside the signal: noise, and sampling error unless None."""
+        noise = groups.noise_variance
+        if self.row_variance > 0:
+            noise = noise + self.row_variance * self.values[:, None]
         if strengths is None or not np.isfinite(self.rows):
-            return groups.noise_variance
+            return noise
         left = self.variation * groups.weights - self.explained[k] * strengths
         chance = np.maximum(left, 0.0) / self.rows
-        return np.asarray(chance[:, None, :] * self.values[:, None] + groups.noise_variance)
+        return np.asarray(chance[:, None, :] * self.values[:, None] + noise)
 
     def _kept(self, groups: OutcomeGroups, k: int, strengths: Floats) -> Floats:
         """Share of what is explained that the best filter keeps, for (candidates, groups) strengths."""

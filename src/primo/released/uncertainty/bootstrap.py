@@ -75,7 +75,7 @@ def bootstrap_intervals(
         covariance = reflect(axis, reflect(axis, covariance).T)
     root = np.linalg.cholesky(covariance + 1e-10 * np.trace(covariance) / width * np.eye(width))
     spread = np.sqrt(posterior.errors @ posterior.shares.T)
-    sampling = np.sqrt(system.sampling(target))
+    sampling = np.sqrt(system.sampling(target) + system.row_variance)
     tails = np.empty((draws, d, l))
     for draw in range(draws):
         drawn = posterior.along + spread * rng.standard_normal((d, l))

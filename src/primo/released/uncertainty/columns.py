@@ -186,9 +186,7 @@ def outcome_block(release: ReleasedMoments) -> Block:
     n, mass = plan.n, plan.n * plan.constant
     moments = release.outcome_moments
     diagonal = np.diagonal(moments) if moments.ndim == 2 else moments
-    private = plan.protection.outcomes_private
     sigma = release.outcome_sigma
-    sums = plan.outcome_sum_sigma if plan.blocks is not None else release.association_sigma
     squares = float(np.sum(diagonal**2)) - plan.l * sigma**2
     if moments.ndim == 2:
         squares = float(np.sum(moments**2)) - sigma**2 * plan.l * (plan.l + 1) / 2
@@ -200,7 +198,7 @@ def outcome_block(release: ReleasedMoments) -> Block:
         square=diagonal / n,
         square_error=sigma / n,
         mean=release.association[-1] / mass if plan.intercept else None,
-        mean_error=sums / mass if plan.intercept and private else 0.0,
+        mean_error=release.mean_sigma if plan.intercept else 0.0,
         spread_out=_effective(float(diagonal.sum()), squares, plan.l),
         scales_found=plan.column_search is not None and plan.column_search.outcomes,
     )

@@ -60,7 +60,7 @@ def infer(system: System, weights: Floats, *, level: float, target: str) -> Infe
     """
     loadings = system.loadings(weights)
     squares = loadings**2
-    sampling = system.sampling(target)
+    sampling = system.sampling(target) + system.row_variance  # both are noise of covariance ·A
     quantile = float(ndtri((1 + level) / 2))
     known = _Equations.of(system, loadings, squares, sampling, directions=system.well_determined)
     if system.well_determined.all():

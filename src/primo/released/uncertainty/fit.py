@@ -29,6 +29,7 @@ from primo.released.uncertainty.columns import bounds_fit
 from primo.released.uncertainty.multiple import benjamini_hochberg
 from primo.released.uncertainty.posterior import Posterior
 from primo.released.uncertainty.system import (
+    RANK,
     WELL_DETERMINED,
     System,
     check_level,
@@ -151,15 +152,20 @@ def joint_p_values(system: System) -> tuple[Floats, Floats]:
 
     Under the null the centred association is noise of covariance
     (σ₂² + s²μ²/c²)·(I + mmᵀ) + ς²A at most, with μ the outcome's mean, c the constant and m the means
-    of the features over c; one basis diagonalises it for all outcomes.
+    of the features over c; one basis diagonalises it for all outcomes. Noise on the outcomes themselves
+    is part of ς².
     """
     values, h = system.null_spectrum
     noise = np.full(system.l, system.association_variance)
     if system.intercept:
         noise += system.off_variance * (system.association[-1] / system.covariance[-1, -1]) ** 2
-    residual = system.variation / max(system.n - 1, 1)
+    residual = system.variation / max(system.n - 1, 1) + system.row_variance
+    degrees = system.d
+    if system.row_variance > 0:  # no noise where the features do not vary, and nothing to be seen
+        varying = values > RANK * values.max(initial=0.0)
+        values, h, degrees = values[varying], h[varying], int(varying.sum())
     statistic = np.sum(h**2 / (noise + np.outer(np.maximum(values, 0.0), residual)), axis=0)
-    return statistic, np.asarray(chi2.sf(statistic, system.d))
+    return statistic, np.asarray(chi2.sf(statistic, degrees))
 
 
 def _r_squared(
@@ -181,13 +187,15 @@ def _r_squared(
 
     sampling = system.sampling(target)
     # E[raw] = bias + scale·S and Var[raw] = c0 + c1·S + c2·S².
-    base = posterior.moments.noise_variances
+    base, own = posterior.moments.noise_variances, system.row_variance
     raw = inverse @ h2 + elsewhere
-    bias = base * inverse.sum() + sampling * system.d
+    directions = float(inverse @ values)
+    bias = base * inverse.sum() + sampling * system.d + own * directions
     scale = 1 + inverse @ leaked
     squares = inverse**2
     c0 = 2 * base**2 * squares.sum() + 2 * elsewhere**2 + 2 * system.d * sampling**2
-    c1 = 4 * base * (within.sum(axis=0) + squares @ leaked)
+    c0 = c0 + 2 * own * (own + 2 * sampling) * directions
+    c1 = 4 * base * (within.sum(axis=0) + squares @ leaked) + 4 * own * (values @ within)
     c2 = 2 * np.sum(within * (posterior.crossed @ within + s2 * within), axis=0)
     c2 += 2 * squares @ leaked**2
     variation = system.variation
@@ -213,7 +221,7 @@ def _r_squared(
         values <= 1e-10 * max(float(values.max()), 0.0)
     )  # an exact covariance hides nothing there
     unseen = np.divide(1.0, values, out=np.zeros_like(values), where=~known & ~lost)
-    hidden = unseen @ h2 + kappa * base * unseen.sum()
+    hidden = unseen @ h2 + kappa * (base * unseen.sum() + own * float(unseen @ values))
     hidden = np.where(lost.any() and s2 > 0, np.inf, hidden)
     trusted &= (lower > 0) | (hidden <= HIDDEN * variation)
     # Judged half-way between the ends: near them intervals are short because they stop there.

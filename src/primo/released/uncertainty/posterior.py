@@ -169,7 +169,10 @@ def _errors(fitted: FittedFilter, replicas: Replicas | LargeReplicas) -> tuple[F
     square, cross = replicas.along(truths**2 * variances), replicas.along(truths * variances)
     strengths = replicas.along(variances)
     quadratic = filters**2 * square - 2 * filters * cross + strengths
-    errors = np.maximum(quadratic, 0.0) + filters**2 * fitted.groups.noise_variance
+    noise = fitted.groups.noise_variance
+    if fitted.row_variance > 0:  # σ²a along each direction; the covariance is exact
+        noise = noise + fitted.row_variance * replicas.mean_values()[:, None]
+    errors = np.maximum(quadratic, 0.0) + filters**2 * noise
     return replicas.spread(errors), replicas.spread(strengths)
 
 

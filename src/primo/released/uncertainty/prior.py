@@ -76,21 +76,24 @@ def judged_variances(fitted: FittedFilter, replicas: Replicas | LargeReplicas) -
     shapes = alike / (1 + explained / largest * TILTS) ** 2
     expected = replicas.along(truths**2 * shapes)
     energy = replicas.collect(groups.energy(fitted.association))
-    own = shapes @ _mean_factors(expected, groups, energy, replicas.sizes)
+    beside = fitted.row_variance * replicas.mean_values()
+    own = shapes @ _mean_factors(expected, groups, energy, replicas.sizes, beside)
     own *= groups.counts.sum() * alike / np.maximum((own @ groups.counts)[:, :, None], TINY)
     return np.asarray(own)
 
 
-def _mean_factors(expected: Floats, groups: OutcomeGroups, energy: Floats, sizes: Floats) -> Floats:
+def _mean_factors(
+    expected: Floats, groups: OutcomeGroups, energy: Floats, sizes: Floats, beside: Floats
+) -> Floats:
     """Posterior mean of each tilt's factor, times the tilt's probability, (tilts, groups).
 
     `expected` holds the expected square of an entry of the association for each tilt, (d, tilts);
-    `sizes` (d,) how many directions each stands for.
+    `sizes` (d,) how many directions each stands for, `beside` (d,) noise that differs between them.
     """
     means = np.empty((len(TILTS), len(groups.counts)))
     signal = FACTORS[:, None] * expected.T[:, None]  # (tilts, factors, d)
     for g, (count, noise) in enumerate(zip(groups.counts, groups.noise_variance, strict=True)):
-        variance = signal + noise
+        variance = signal + noise + beside
         misfit = (energy[:, g] / variance).sum(axis=2) + count * (np.log(variance) @ sizes)
         score = -0.5 * misfit - (np.log(FACTORS) / LOG_SPREAD) ** 2 / 2
         weights = np.exp(score - score.max())

@@ -260,6 +260,7 @@ def _means(system: System) -> tuple[Floats, float]:
         return np.zeros(system.l), 0.0
     mass = np.sqrt(system.n * system.covariance[-1, -1])
     variance = 0.0 if system.sums_exact else system.association_variance / mass**2
+    variance += system.row_variance / system.n
     return np.asarray(system.association[-1] / mass), float(variance)
 
 
@@ -271,6 +272,9 @@ def _noise(system: System, theta: Floats, means: Floats) -> tuple[Floats, Floats
         away[-1] *= not system.sums_exact
     sizes = np.einsum("ij,ij->j", theta, theta)
     association = 4 * system.association_variance * np.einsum("ij,ij->j", away, away)
+    if system.row_variance > 0:
+        along = np.einsum("ij,ij->j", away, system.covariance @ away)
+        association = association + 4 * system.row_variance * np.maximum(along, 0.0)
     return np.asarray(association), 2 * system.off_variance * sizes**2
 
 
@@ -297,6 +301,10 @@ def _responses(
         square = rng.standard_normal((width, width))
         covariance = np.sqrt(system.off_variance / 2) * (square + square.T)
         association = np.sqrt(system.association_variance) * rng.standard_normal((width, l))
+        if system.row_variance > 0:
+            values, vectors = system.spectrum
+            root = vectors * np.sqrt(system.row_variance * np.maximum(values, 0.0))
+            association = root @ rng.standard_normal((width, l))
         if system.intercept:
             covariance[-1, -1] = 0.0
             association[-1] *= not system.sums_exact

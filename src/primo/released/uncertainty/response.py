@@ -77,15 +77,18 @@ def filter_responses(
     shares = system.posterior.shares.T  # (groups, l)
     filters, squares = fitted.filters.sum(axis=0) @ shares, fitted.filters**2
     noise, residual = moments.noise_variances, system.residual_variance
+    own, values = system.row_variance, np.maximum(fitted.values, 0.0)
     s2 = system.off_variance
     # dW for a change of the covariance, and θᵀΩ dW on average over Ω.
     moved = groups.rotate_back(fitted.association * groups.spread(_sums(fitted)))
     to_covariance = -2 * s2 * kept * np.einsum("ij,ij->j", along, moved)
     gain = kept * residual * _through(groups, chance @ fitted.filters, correlation, residual)
     to_noise, to_chance = 2 * kept * noise * filters + to_covariance, gain
+    to_noise = to_noise + 2 * kept * own * ((values @ fitted.filters) @ shares)
     if system.intercept:
         raw = system.association_variance / (system.n * system.covariance[-1, -1])
         raw *= not system.sums_exact
+        raw += system.row_variance / system.n
         share = (
             np.minimum(found.outcome_mean_variances / raw, 1.0) if raw > 0 else np.ones(system.l)
         )
@@ -96,8 +99,10 @@ def filter_responses(
     return Responses(
         to_noise=to_noise,
         to_chance=to_chance,
-        noise_variance=8 * (kept * noise) ** 2 * (squares.sum(axis=0) @ shares),
-        both_variance=kept**2 * noise * residual * ((chance @ squares) @ shares),
+        noise_variance=8 * (kept * noise) ** 2 * (squares.sum(axis=0) @ shares)
+        + 8 * (kept * own) ** 2 * ((values**2 @ squares) @ shares),
+        both_variance=kept**2 * noise * residual * ((chance @ squares) @ shares)
+        + kept**2 * own * residual * (((chance * values) @ squares) @ shares),
         chance_variance=2 * (kept * residual) ** 2 * ((chance**2 @ squares) @ shares),
         together=1.0 if correlation is None else float(np.sum(correlation**2)) / system.l,
         shared_variance=2 * float(to_covariance.sum()) ** 2 / max(len(fitted.values), 1),

@@ -6,8 +6,9 @@ With the constant as one more feature, least squares on the rows solves Aθ_j = 
     Ĝ_j − Âθ_j = e_j − E₁θ_j ~ N(0, σ₂²I + s²(‖θ_j‖²I + θ_jθ_jᵀ)),      s² = σ₁²/2,
 
 and for the coefficients of the population that the rows were drawn from ς_j²·A more, where ς_j² is
-the residual variance of a row. Everything in this package is built on that one line. Two entries
-carry no noise: the constant's own square, and the sums of public outcomes.
+the residual variance of a row. With noise of variance σ² on the outcomes themselves σ₂ is 0, and σ²·A
+takes its place, for the rows as for the population. Everything in this package is built on that. Two
+entries carry no noise: the constant's own square, and the sums of public outcomes.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class System:
     association: Floats  # (width, l) Ĝ
     off_variance: float  # s², of an off-diagonal entry of Â
     association_variance: float  # σ₂²
+    row_variance: float  # σ² of noise on the outcomes themselves, which adds σ²A; σ₂² is then 0
     sums_exact: bool  # whether the constant's row of Ĝ carries no noise
     variation: Floats  # (l,) squared distance of an outcome from its mean, denoised
     variation_variance: Floats  # (l,) of its error
@@ -179,7 +181,7 @@ class System:
             return self._along_features
         covariance, association, means = self.centred
         metric = np.eye(self.d)
-        if not self.sums_exact:
+        if not self.sums_exact and self.row_variance == 0:
             metric += np.outer(means, means)
         root = np.linalg.inv(np.linalg.cholesky(metric))
         values, vectors = np.linalg.eigh(root @ covariance @ root.T)
@@ -203,12 +205,14 @@ class System:
         )
         if self.d > LARGE:
             noise = self.posterior.moments.noise_variances[self.outcomes] * keep.sum()
+            noise = noise + self.row_variance * (keep @ positive)
             explained = keep @ self._along_features[1] ** 2 - noise
         else:
             _, association, means = self.centred
             means_noise = (vectors.T @ means) ** 2 * (not self.sums_exact)
             explained = keep @ (vectors.T @ association) ** 2
             explained -= keep @ (self.association_variance * (1 + means_noise))
+            explained -= self.row_variance * (keep @ positive)
         left = self.variation - np.clip(explained, 0.0, MOST_EXPLAINED * self.variation)
         return np.asarray(left / max(self.n - self.width, 1))
 
@@ -291,7 +295,8 @@ def _system(release: ReleasedMoments) -> System:
         # An iid triangle (paper) has σ₁² off the diagonal too: taken as svec noise of twice the
         # variance, which overstates the diagonal.
         off_variance=release.covariance_sigma**2 / 2 * (2 - plan.triangle_bits),
-        association_variance=release.association_sigma**2,
+        association_variance=release.association_variance,
+        row_variance=release.row_variance,
         sums_exact=plan.intercept and not plan.protection.outcomes_private,
         variation=variation,
         variation_variance=variation_variance,
@@ -332,10 +337,8 @@ def variation_of(release: ReleasedMoments) -> tuple[Floats, Floats]:
     raw = np.array(np.diagonal(moments) if moments.ndim == 2 else moments, dtype=np.float64)
     variance = np.full(plan.l, release.outcome_sigma**2)
     if plan.intercept:
-        mass = plan.n * plan.constant
-        means = release.association[-1] / mass
-        private = plan.protection.outcomes_private
-        mean_variance = (release.association_sigma / mass) ** 2 if private else 0.0
+        means = release.association[-1] / (plan.n * plan.constant)
+        mean_variance = release.mean_sigma**2
         raw -= plan.n * (means**2 - mean_variance)
         variance += plan.n**2 * mean_variance * (4 * means**2 + 2 * mean_variance)
     common = float(raw.mean())

@@ -1,0 +1,117 @@
+"""A release with noise on the outcomes themselves: collect, draw noise, then read public features."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from primo.planning.plan import CovarianceOrigin, Plan
+from primo.released.moments import ReleasedLengths
+from primo.released.perturbed_release import perturbed_release
+from primo.released.release import Release
+from primo.rows.outcome_rows import (
+    OutcomesOnly,
+    WithNoisyOutcomes,
+    fold_noisy_outcomes,
+    fold_outcome_rows,
+    reads_features_alone,
+)
+from primo.rows.public_block import PublicRows
+from primo.rows.sources.arrays.memory import ArraySource
+from primo.rows.sources.base import Source
+from primo.rows.walk import Folding, S
+from primo.wall import mechanism
+from primo.wall.noise import RandomBits
+from primo.wall.sealing import moments_digest
+
+__all__ = ["MODERATE", "release_perturbed"]
+
+#: Rows up to which the features are kept, and their row space found, where they outnumber the rows.
+MODERATE = 2**13
+
+
+class Walk(Protocol):
+    """Reads every row of a source once and returns what a folding sums."""
+
+    @property
+    def source(self) -> Source:
+        """Where the rows come from."""
+        ...
+
+    def over(self, source: Source) -> Walk:
+        """Return the same for another source."""
+        ...
+
+    def __call__(
+        self,
+        folding: Folding[S],
+        plan: Plan,
+        *,
+        collect: PublicRows | None = None,
+        description: str = ...,
+    ) -> S:
+        """Fold all rows under a plan."""
+        ...
+
+
+def release_perturbed(
+    walk: Walk,
+    plan: Plan,
+    *,
+    bits: RandomBits,
+    backend: str,
+    threads: int,
+    lengths: ReleasedLengths | None = None,
+) -> tuple[Release, NDArray[Any] | None]:
+    """Release the outcomes with noise, and the moments that follow from them and public features.
+
+    Also returned are the public features, if they have to be kept: they outnumber the rows, and these
+    are not too many for a matrix of their products.
+
+    Guarantee: that of `wall.mechanism.release_outcome_rows`; after it no private column is read.
+    Cost: a pass over the outcomes and one over the features. Memory of the outcomes, of the moments and
+    of some blocks; features that cannot be read without the outcomes are kept from the first pass.
+    """
+    source = walk.source
+    names = source.feature_names, source.outcome_names
+    first, kept, features = walk, None, None
+    if reads_features_alone(source):
+        first = walk.over(OutcomesOnly(source=source))
+    elif isinstance(source, ArraySource):
+        features = source.features
+    else:
+        kept = PublicRows("features")
+    collected = first(fold_outcome_rows, plan, collect=kept)
+    if bits.unbound:  # of a resumable release: tied to what is released
+        bits = bits.bound(moments_digest(collected, plan))
+    noisy = mechanism.release_outcome_rows(
+        collected, plan, bits=bits, backend=backend, threads=threads
+    )
+    del collected
+    # From here on everything is computed from the noisy outcomes and public features.
+    if kept is not None:
+        features = kept.rows()
+    if features is not None:
+        source = ArraySource(
+            features=features, outcomes=noisy, feature_names=names[0], outcome_names=names[1]
+        )
+    wanted = plan.covariance_origin is CovarianceOrigin.ROW_SPACE and plan.n <= MODERATE
+    keep = PublicRows("features") if wanted and features is None else None
+    second = walk.over(WithNoisyOutcomes(source=source, noisy=noisy))
+    moments = second(fold_noisy_outcomes, plan, collect=keep, description="reading public features")
+    release = perturbed_release(
+        plan,
+        noisy,
+        covariance=moments.covariance,
+        association=moments.association,
+        outcome=moments.outcome,
+        feature_names=names[0],
+        outcome_names=names[1],
+        reproducible=bits.reproducible,
+        backend=backend,
+        lengths=lengths,
+    )
+    if keep is not None:
+        features = keep.rows()
+    return release, features if wanted else None
