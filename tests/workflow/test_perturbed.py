@@ -296,3 +296,29 @@ def test_outcomes_with_noise_belong_to_such_a_release_and_its_features():
         primo.perturbed_outcomes(release, x[:-1])
     with pytest.raises(InputError, match="noise on moments"):
         primo.perturbed_outcomes(dataclasses.replace(release, perturbed=None), x)
+
+
+def test_single_effects_of_more_features_than_rows(tmp_path):
+    """Least squares of the noisy outcomes on one feature at a time, and errors that hold the noise."""
+    x, y = rows(d=2 * N)
+    release = released(x, y, epsilon=20.0)
+    release = load_release(save_release(release, tmp_path / "wide.npz"))
+    variants = Variants(
+        names=release.feature_names,
+        chromosome=("1",) * (2 * N),
+        position=np.arange(2 * N) + 1,
+        counted=("A",) * (2 * N),
+        other=("C",) * (2 * N),
+    )
+    noisy = primo.perturbed_outcomes(release, x)
+    centred = x - x.mean(axis=0)
+    squares = (centred**2).sum(axis=0)
+    plan = release.plan
+    for j in range(L):
+        effects = summary_statistics(release, variants).outcome(j)
+        np.testing.assert_allclose(effects.effect, centred.T @ noisy[:, j] / squares, atol=1e-3)
+        least = plan.row_sigma * plan.outcomes.scale[j] / np.sqrt(squares)
+        assert (effects.standard_error > least).all()
+        assert (effects.standard_error < 2 * least).all()
+        # At null effects z is normal: 800 of them.
+        assert effects.z.std() == pytest.approx(1, abs=0.15)

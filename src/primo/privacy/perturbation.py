@@ -2,7 +2,7 @@
 
 Under `outcomes` the features are public, so a release of the outcomes with noise on every entry is all
 that any statistic needs: whatever is computed from it and from public features costs nothing more
-(mathematics.md section 15). Replacing a row moves one row of the outcomes from y to y′, ‖y‖, ‖y′‖ ≤ b,
+(mathematics.md section 14). Replacing a row moves one row of the outcomes from y to y′, ‖y‖, ‖y′‖ ≤ b,
 by at most 2b, at y′ = −y. The other rows stay, so with noise of scale σ the release is (2b/σ)-GDP,
 whatever the number of rows and of features.
 

@@ -176,6 +176,8 @@ class PublicMoments:
     """Integer sums over rows of public features and noisy outcomes: all of it public."""
 
     moments: Moments
+    squares: Integers  # (width,) diagonal of XᵀX
+    sums: Integers  # (width,) last column of XᵀX: with an intercept, sums times the constant
     keys: tuple[tuple[int, Matrix], ...]  # number of the first row, (m, _KEYS) keys of some rows
 
     @property
@@ -185,7 +187,12 @@ class PublicMoments:
 
     def __add__(self, other: Self) -> Self:
         """Merge; exact and in any order."""
-        return type(self)(moments=self.moments + other.moments, keys=self.keys + other.keys)
+        return type(self)(
+            moments=self.moments + other.moments,
+            squares=self.squares + other.squares,
+            sums=self.sums + other.sums,
+            keys=self.keys + other.keys,
+        )
 
     def row_keys(self) -> Matrix:
         """Return the keys of all rows in order, (rows, _KEYS)."""
@@ -306,6 +313,8 @@ class _NoisyAccumulator:
             (width, width) if self._summed else (0, 0),
             (width, l),
             (l, l) if plan.full_outcome_moments else (l,),
+            (width,),
+            (width,),
         )
         self._totals = [np.zeros(shape, dtype=np.int64) for shape in shapes]
         self._weights = _key_weights(width)
@@ -326,6 +335,8 @@ class _NoisyAccumulator:
                 part.T @ part if self._summed else np.zeros((0, 0)),
                 part.T @ own,
                 own.T @ own if plan.full_outcome_moments else np.einsum("ij,ij->j", own, own),
+                np.einsum("ij,ij->j", part, part),
+                part.T @ part[:, -1],
             ]
             for total, product in zip(self._totals, products, strict=True):
                 # Every number is an integer below 2**53; the cast changes none.
@@ -341,8 +352,8 @@ class _NoisyAccumulator:
             yield start, min(start + fitting, len(y))
 
     def total(self) -> PublicMoments:
-        covariance, association, outcome = self._totals
+        covariance, association, outcome, squares, sums = self._totals
         moments = Moments(
             rows=self._done, covariance=covariance, association=association, outcome=outcome
         )
-        return PublicMoments(moments=moments, keys=tuple(self._keys))
+        return PublicMoments(moments=moments, squares=squares, sums=sums, keys=tuple(self._keys))

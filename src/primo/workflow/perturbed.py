@@ -111,6 +111,8 @@ def release_perturbed(
         plan,
         noisy[public_order(found.row_keys(), noisy)],
         covariance=moments.covariance,
+        squares=found.squares,
+        sums=found.sums,
         association=moments.association,
         outcome=moments.outcome,
         feature_names=names[0],
