@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from primo.rows.sources.tabular.tables import table_source
     from primo.workflow.extend import extend
     from primo.workflow.fit import Account
+    from primo.workflow.perturbed import perturbed_outcomes
     from primo.workflow.pipeline import with_public_features
 
 __version__ = version("primo-dp")
@@ -86,6 +87,7 @@ __all__ = [
     "open_cohort",
     "open_ledger",
     "outcomes_for",
+    "perturbed_outcomes",
     "plots",
     "read_bundle",
     "rows_for",
@@ -130,6 +132,7 @@ _HOMES = {
     "open_cohort": "primo.rows.sources.genotypes.cohort",
     "open_ledger": "primo.ledger",
     "outcomes_for": "primo.forecast",
+    "perturbed_outcomes": "primo.workflow.perturbed",
     "read_bundle": "primo.released.bundle",
     "rows_for": "primo.forecast",
     "save_release": "primo.released.release_file",

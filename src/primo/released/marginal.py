@@ -54,7 +54,7 @@ class DenseStatistics(SummaryStatistics):
     def _means(self) -> tuple[Floats, float]:
         plan = self.release.plan
         mass = plan.n * plan.constant
-        means = np.asarray(self.release.covariance[self._places, -1] / mass)
+        means = np.asarray(self._with_constant[self._places] / mass)
         return means, math.sqrt(self._off_variance) / mass
 
     def outcome(self, which: str | int) -> MarginalEffects:
@@ -105,6 +105,18 @@ class DenseStatistics(SummaryStatistics):
         )
 
     @property
+    def _with_constant(self) -> Floats:
+        """Column of XᵀX that belongs to the constant, (width,)."""
+        sums = self.release.feature_sums
+        return np.asarray(self.release.covariance[:, -1]) if sums is None else sums
+
+    def _crossed(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Floats:
+        """Entries of XᵀX; of a row space those of the constant alone are known."""
+        if self.release.feature_sums is None:
+            return self.release.covariance[np.ix_(rows, columns)]
+        return np.tile(self.release.feature_sums[columns], (len(rows), 1))
+
+    @property
     def _off_variance(self) -> float:
         """s², the noise variance of an off-diagonal entry of Â; as in `uncertainty.system`."""
         plan = self.release.plan
@@ -113,22 +125,21 @@ class DenseStatistics(SummaryStatistics):
     @cached_property
     def _inverse(self) -> Floats:
         """Â_WW⁻¹, (q, q)."""
-        block = self.release.covariance[np.ix_(self._beside, self._beside)]
-        return np.asarray(np.linalg.inv(block))
+        return np.asarray(np.linalg.inv(self._crossed(self._beside, self._beside)))
 
     @cached_property
     def _slopes(self) -> Floats:
         """Slopes of each variant on W, Â_WW⁻¹Â_Wj, (q, variants)."""
-        return self._inverse @ self.release.covariance[np.ix_(self._beside, self._places)]
+        return self._inverse @ self._crossed(self._beside, self._places)
 
     @cached_property
     def _left(self) -> Floats:
         """What is left of Â_jj beside W: a, (variants,)."""
-        covariance = self.release.covariance
-        crossed = covariance[np.ix_(self._beside, self._places)]
-        return np.asarray(
-            covariance[self._places, self._places] - (crossed * self._slopes).sum(axis=0)
-        )
+        squares = self.release.feature_squares
+        if squares is None:
+            squares = np.diagonal(self.release.covariance)
+        crossed = self._crossed(self._beside, self._places)
+        return np.asarray(squares[self._places] - (crossed * self._slopes).sum(axis=0))
 
     @cached_property
     def _left_error(self) -> Floats:
@@ -223,6 +234,13 @@ def summary_statistics(
                 _places=places,
             )
         )
+    if others and release.feature_squares is not None:
+        raise InputError(
+            "this release has more public features than rows, so it does not hold how covariates vary "
+            "with its variants",
+            argument="covariates",
+            remedy=Message.of("Leave them out with ", Argument("covariates", "ignore")),
+        )
     beside = np.array([*others, *([plan.d] if plan.intercept else [])], dtype=np.intp)
     found = DenseStatistics(
         release=release,
@@ -273,11 +291,14 @@ def _refuse_unusable(release: ReleasedMoments, variants: Variants | None) -> Non
             " are no standard errors for it",
             remedy=Message.of("release with ", Argument("association", "gauss")),
         )
-    if plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
+    if plan.covariance_origin is CovarianceOrigin.ROW_SPACE and release.feature_squares is None:
         raise InputError(
             f"this release has {plan.d} public features and {plan.n} rows, so it holds no covariance to "
             "compute effects from",
-            remedy="Release at most as many variants as there are rows",
+            remedy=Message.of(
+                "Release at most as many variants as there are rows, or release with ",
+                Argument("association", "perturbed"),
+            ),
         )
     unknown = set(variants.names).difference(release.feature_names)
     if unknown:

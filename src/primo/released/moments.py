@@ -92,6 +92,8 @@ class ReleasedMoments:
     perturbed: NDArray[np.int32] | None = (
         None  # (n, l) outcomes with noise on each, in `plan.row_step`
     )
+    feature_squares: Matrix | None = None  # (width,) diagonal of XᵀX of a perturbed row space
+    feature_sums: Matrix | None = None  # (width,) its last row: sums times the constant
 
     @property
     def covariance_sigma(self) -> float:

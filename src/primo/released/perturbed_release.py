@@ -24,6 +24,8 @@ def perturbed_release(
     perturbed: NDArray[np.int32],
     *,
     covariance: NDArray[np.int64],
+    squares: NDArray[np.int64],
+    sums: NDArray[np.int64],
     association: NDArray[np.int64],
     outcome: NDArray[np.int64],
     feature_names: tuple[str, ...],
@@ -54,4 +56,6 @@ def perturbed_release(
         backend=backend,
         lengths=lengths,
         perturbed=perturbed,
+        feature_squares=None if summed else squares.astype(np.float64) * plan.feature_step**2,
+        feature_sums=None if summed else sums.astype(np.float64) * plan.feature_step**2,
     )

@@ -39,6 +39,7 @@ __all__ = ["load_release", "read_release", "save_release", "write_release"]
 
 _FORMAT = "primo release 1"
 _ARRAYS = ("covariance", "association", "outcome_moments")
+_WIDE = ("feature_squares", "feature_sums")  # public, of perturbed outcomes of a row space
 _CLIPS = ("features", "outcomes")
 _SEARCHES: dict[str, type] = {
     "norm_search": NormSearch,
@@ -121,6 +122,9 @@ def write_release(release: Release, file: BinaryIO) -> None:
             arrays[f"{block}_lengths"] = counts
     if release.perturbed is not None:
         arrays["perturbed"] = release.perturbed
+    for name in _WIDE:
+        if getattr(release, name) is not None:
+            arrays[name] = getattr(release, name)
     if release.projected is not None:
         arrays["projected"] = release.projected.association
         arrays["noise_left"] = np.float64(release.projected.noise_left)
@@ -248,6 +252,8 @@ def _release(manifest: dict[str, Any], arrays: dict[str, Any]) -> Release:
             projected=_projected(arrays),
             blocks=None if plan.blocks is None else read_blocks(plan, arrays),
             perturbed=arrays.get("perturbed"),
+            feature_squares=arrays.get("feature_squares"),
+            feature_sums=arrays.get("feature_sums"),
             **common,
             **{name: arrays[name] for name in _ARRAYS},
         )
@@ -305,6 +311,12 @@ def _check(release: Release) -> None:
         and (release.perturbed.shape != (plan.n, plan.l) or release.perturbed.dtype != np.int32)
     ):
         raise ValueError("the outcomes with noise do not fit the plan")
+    for name in _WIDE:
+        array = getattr(release, name)
+        if (array is not None) != (release.perturbed is not None and width == 0) or (
+            array is not None and (array.shape != (plan.width,) or not np.isfinite(array).all())
+        ):
+            raise ValueError(f"the {name} do not fit the plan")
     for name, shape in shapes.items():
         array = getattr(release, name)
         if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():

@@ -83,13 +83,6 @@ class RowSpace:
             product += block @ association[span]
         return np.asarray(self.lift.T @ product)
 
-    def associate(self, outcomes: Floats) -> Floats:
-        """Return VᵀXᵀY = SUᵀY (r, l) for outcomes Y (n, l), without a pass.
-
-        Where the columns of X add up to 0, means of the outcomes make no difference.
-        """
-        return np.asarray(self.values[:, None] * (self.lift.T @ outcomes))
-
     def expand(self, coefficients: Floats) -> Floats:
         """Return V·C (width, l) for C (r, l): the inverse of `reduce` on the row space.
 

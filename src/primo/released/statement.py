@@ -167,9 +167,9 @@ def _perturbed(release: ReleasedMoments) -> str:
     """Say what was released, where the noise is on the outcomes themselves."""
     plan = release.plan
     return (
-        f"the outcomes of all {plan.n} rows, each with noise of its own, in the order of the public "
-        "features. All other numbers are computed from them and from the features, and so may be any "
-        "statistic of these or other public features of the same rows, at no further cost"
+        f"the outcomes of all {plan.n} rows, each with noise of its own, in an order that the public "
+        "features alone decide. All other numbers are computed from them and from the features, and so "
+        "may be any statistic of these or other public features of the same rows, at no further cost"
     )
 
 

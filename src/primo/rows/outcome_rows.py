@@ -3,6 +3,11 @@
 With noise on the outcomes themselves nothing is summed before the noise: a first walk collects the rows
 of outcomes, each rounded as in `rows.quantise`, a function of that row alone. After the noise a second
 walk reads the public features, and no private column, and sums products with the noisy outcomes.
+
+The order of the rows may tell outcomes: files list cases before controls. So noisy outcomes are
+published in an order that the public features alone decide (`public_order`), and rows with equal
+features in that of their noisy outcomes: what is published depends on the set of noisy rows, not on
+their order.
 """
 
 from __future__ import annotations
@@ -28,10 +33,13 @@ from primo.rows.walk import Progress, thread_number, walk
 __all__ = [
     "OutcomeRows",
     "OutcomesOnly",
+    "PublicMoments",
     "WithNoisyOutcomes",
     "fold_noisy_outcomes",
     "fold_outcome_rows",
+    "public_order",
     "reads_features_alone",
+    "row_keys",
 ]
 
 Integers = NDArray[np.int64]
@@ -40,6 +48,10 @@ Matrix = NDArray[np.float64]
 _BLOCK_ROWS = 2**12  # of outcomes, read at a time
 _BLOCK_BYTES = 2**25  # of quantised features in flight per thread
 _MOST_ROWS = 2**12  # whatever the width
+
+_KEYS = 4  # numbers that stand for a row of features, of some 30 bits each
+_KEY_BITS = 12  # of a weight: sums of products with a row of norm 2**20 are exact in float64
+_KEY_STREAM = 0x7072696D6F  # fixed for ever: the order of published rows depends on it
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -117,6 +129,7 @@ class WithNoisyOutcomes(_View):
     """The public features of a source beside outcomes with noise; its own outcomes are not read."""
 
     noisy: NDArray[np.int32]  # (n, l) public
+    start: int = 0  # number of the first row among those of the whole
 
     def __post_init__(self) -> None:
         """Check that a row of outcomes goes with every row, and that no private column is read."""
@@ -132,7 +145,7 @@ class WithNoisyOutcomes(_View):
             noisy = self.noisy[start : start + len(features)]
             if len(noisy) != len(features):
                 raise InputError("the source gave more rows than it announced")
-            yield Block(features=features, outcomes=noisy)
+            yield _Placed(features=features, outcomes=noisy, start=self.start + start)
             start += len(features)
 
     def _features(self, rows: int) -> Iterator[NDArray[Any]]:
@@ -143,7 +156,69 @@ class WithNoisyOutcomes(_View):
 
     def part(self, start: int, stop: int) -> Self:
         """Return the rows `start` to `stop`, without reading them."""
-        return replace(self, source=self.source.part(start, stop), noisy=self.noisy[start:stop])
+        return replace(
+            self,
+            source=self.source.part(start, stop),
+            noisy=self.noisy[start:stop],
+            start=self.start + start,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class _Placed(Block):
+    """A block that knows which rows it holds."""
+
+    start: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PublicMoments:
+    """Integer sums over rows of public features and noisy outcomes: all of it public."""
+
+    moments: Moments
+    squares: Integers  # (width,) diagonal of XᵀX
+    sums: Integers  # (width,) last column of XᵀX: with an intercept, sums times the constant
+    keys: tuple[tuple[int, Matrix], ...]  # number of the first row, (m, _KEYS) keys of some rows
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.moments.rows
+
+    def __add__(self, other: Self) -> Self:
+        """Merge; exact and in any order."""
+        return type(self)(
+            moments=self.moments + other.moments,
+            squares=self.squares + other.squares,
+            sums=self.sums + other.sums,
+            keys=self.keys + other.keys,
+        )
+
+    def row_keys(self) -> Matrix:
+        """Return the keys of all rows in order, (rows, _KEYS)."""
+        return np.concatenate([keys for _, keys in sorted(self.keys, key=lambda part: part[0])])
+
+
+def public_order(keys: Matrix, noisy: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Return the order in which rows are published: by their keys, then by their noisy outcomes."""
+    return np.lexsort((*noisy.T[::-1], *keys.T[::-1]))
+
+
+def row_keys(features: NDArray[Any], plan: Plan) -> Matrix:
+    """Return numbers that stand for rows of public features, in the data's own units, (rows, _KEYS).
+
+    A function of the row alone. Rows that differ after they were rounded have different keys, but for
+    coincidences that would exchange two rows and harm nobody.
+    """
+    x = np.empty((len(features), plan.width))
+    feature_quantiser(plan)(features, x)
+    return np.asarray(x @ _key_weights(plan.width))
+
+
+def _key_weights(width: int) -> Matrix:
+    """Return fixed pseudo-random whole numbers, (width, _KEYS)."""
+    raw = np.random.Philox(key=_KEY_STREAM).random_raw(width * _KEYS) >> np.uint64(64 - _KEY_BITS)
+    return np.asarray(raw.astype(np.float64).reshape(width, _KEYS) - 2 ** (_KEY_BITS - 1))
 
 
 def fold_outcome_rows(
@@ -205,7 +280,7 @@ def fold_noisy_outcomes(
     threads: int | None = None,
     progress: Progress | None = None,
     collect: PublicRows | None = None,
-) -> Moments:
+) -> PublicMoments:
     """Sum XᵀX, XᵀỸ and ỸᵀỸ for public features X and outcomes Ỹ with noise: all of it public.
 
     `source` gives the noisy outcomes in the steps they are published in (`WithNoisyOutcomes`). XᵀX is
@@ -238,8 +313,12 @@ class _NoisyAccumulator:
             (width, width) if self._summed else (0, 0),
             (width, l),
             (l, l) if plan.full_outcome_moments else (l,),
+            (width,),
+            (width,),
         )
         self._totals = [np.zeros(shape, dtype=np.int64) for shape in shapes]
+        self._weights = _key_weights(width)
+        self._keys: list[tuple[int, Matrix]] = []
 
     def add(self, block: Block, chosen: NDArray[np.bool_] | None = None) -> int:
         m, plan = len(block.features), self._plan
@@ -248,12 +327,16 @@ class _NoisyAccumulator:
             raise InputError("a source gave a block of the wrong size")
         x, y = self._x[:m], np.asarray(block.outcomes, dtype=np.float64)
         self._features(block.features, x)
+        if isinstance(block, _Placed):
+            self._keys.append((block.start, x @ self._weights))
         for start, stop in self._exact(y):
             part, own = x[start:stop], y[start:stop]
             products = [
                 part.T @ part if self._summed else np.zeros((0, 0)),
                 part.T @ own,
                 own.T @ own if plan.full_outcome_moments else np.einsum("ij,ij->j", own, own),
+                np.einsum("ij,ij->j", part, part),
+                part.T @ part[:, -1],
             ]
             for total, product in zip(self._totals, products, strict=True):
                 # Every number is an integer below 2**53; the cast changes none.
@@ -268,8 +351,9 @@ class _NoisyAccumulator:
         for start in range(0, len(y), fitting):
             yield start, min(start + fitting, len(y))
 
-    def total(self) -> Moments:
-        covariance, association, outcome = self._totals
-        return Moments(
+    def total(self) -> PublicMoments:
+        covariance, association, outcome, squares, sums = self._totals
+        moments = Moments(
             rows=self._done, covariance=covariance, association=association, outcome=outcome
         )
+        return PublicMoments(moments=moments, squares=squares, sums=sums, keys=tuple(self._keys))

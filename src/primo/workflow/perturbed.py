@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from primo.errors import Argument, InputError, Message
 from primo.planning.plan import CovarianceOrigin, Plan
-from primo.released.moments import ReleasedLengths
+from primo.released.moments import ReleasedLengths, expect_release
 from primo.released.perturbed_release import perturbed_release
 from primo.released.release import Release
 from primo.rows.outcome_rows import (
@@ -15,7 +17,9 @@ from primo.rows.outcome_rows import (
     WithNoisyOutcomes,
     fold_noisy_outcomes,
     fold_outcome_rows,
+    public_order,
     reads_features_alone,
+    row_keys,
 )
 from primo.rows.public_block import PublicRows
 from primo.rows.sources.arrays.memory import ArraySource
@@ -25,10 +29,12 @@ from primo.wall import mechanism
 from primo.wall.noise import RandomBits
 from primo.wall.sealing import moments_digest
 
-__all__ = ["MODERATE", "release_perturbed"]
+__all__ = ["MODERATE", "perturbed_outcomes", "release_perturbed"]
 
 #: Rows up to which the features are kept, and their row space found, where they outnumber the rows.
 MODERATE = 2**13
+
+_BLOCK_NUMBERS = 2**22  # of features, whose keys are computed at a time
 
 
 class Walk(Protocol):
@@ -99,11 +105,14 @@ def release_perturbed(
     wanted = plan.covariance_origin is CovarianceOrigin.ROW_SPACE and plan.n <= MODERATE
     keep = PublicRows("features") if wanted and features is None else None
     second = walk.over(WithNoisyOutcomes(source=source, noisy=noisy))
-    moments = second(fold_noisy_outcomes, plan, collect=keep, description="reading public features")
+    found = second(fold_noisy_outcomes, plan, collect=keep, description="reading public features")
+    moments = found.moments
     release = perturbed_release(
         plan,
-        noisy,
+        noisy[public_order(found.row_keys(), noisy)],
         covariance=moments.covariance,
+        squares=found.squares,
+        sums=found.sums,
         association=moments.association,
         outcome=moments.outcome,
         feature_names=names[0],
@@ -115,3 +124,46 @@ def release_perturbed(
     if keep is not None:
         features = keep.rows()
     return release, features if wanted else None
+
+
+def perturbed_outcomes(release: Release, features: ArrayLike) -> NDArray[np.float64]:
+    """Return the released outcomes with noise, in the data's own units and the order of `features`.
+
+    `features` (n, d) are the public ones that the release was made with, in any order of the rows. Rows
+    whose features are equal cannot be told apart: they get the noisy outcomes of each other.
+
+    Guarantee: post-processing; costs no privacy, whatever is computed from it: the effects of other
+    public features of the same rows, for example. Cost: one pass over the features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import primo
+    >>> rng = np.random.default_rng(0)
+    >>> X, other = rng.uniform(-1, 1, size=(500, 2)), rng.uniform(-1, 1, size=(500, 100))
+    >>> y = X[:, 0]
+    >>> model = primo.PrimoRegressor(
+    ...     epsilon=5, delta=1e-6, protection="outcomes", association="perturbed",
+    ...     outcome_bounds=(-1, 1),
+    ... )
+    >>> noisy = primo.perturbed_outcomes(model.fit(X, y).release_, X)
+    >>> (other.T @ noisy).shape
+    (100, 1)
+    """
+    plan = expect_release(release).plan
+    if release.perturbed is None:
+        raise InputError(
+            "this release has noise on moments, not on the outcomes themselves",
+            remedy=Message.of("release with ", Argument("association", "perturbed")),
+        )
+    rows = np.asarray(features)
+    if rows.shape != (plan.n, plan.d):
+        raise InputError(f"features have shape {rows.shape}, not ({plan.n}, {plan.d})")
+    step = max(1, _BLOCK_NUMBERS // plan.width)
+    keys = np.concatenate(
+        [row_keys(rows[start : start + step], plan) for start in range(0, plan.n, step)]
+    )
+    ordered = np.empty((plan.n, plan.l))
+    # Published rows are sorted by key: those of `features`, sorted, are the same rows.
+    ordered[np.lexsort(keys.T[::-1])] = release.perturbed
+    return plan.outcomes.centre + plan.outcomes.scale * (ordered * plan.row_step)

@@ -118,14 +118,13 @@ def centred(release: ReleasedMoments) -> Centred:
     mean_noise = np.zeros(plan.l)
     if plan.intercept:
         start = np.append(np.zeros(plan.d), 1 / plan.constant)
-    if public is not None and release.perturbed is not None:
+    if public is not None:
         covariance = np.diag(public.row_space.values)
-        association = public.row_space.associate(
-            release.perturbed.astype(np.float64) * plan.row_step
-        )
-    elif public is not None:
-        covariance = np.diag(public.row_space.values)
-        if plan.intercept:
+        if plan.intercept and release.row_variance > 0:
+            # XᵀỸ of features about their means, whatever is added to the noisy outcomes.
+            about = association[-1] / (plan.n * plan.constant)
+            association = association[:-1] - plan.n * np.outer(public.means, about)
+        elif plan.intercept:
             association = association[:-1] - plan.n * np.outer(public.means, means)
             mean_noise = plan.n**2 * float(np.mean(public.means**2)) * variances
         association = public.row_space.reduce(association)
