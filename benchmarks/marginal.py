@@ -7,14 +7,17 @@ A population of people is simulated: genotypes in linkage, two covariates that g
 them, outcomes y = Xβ + Zγ + noise. Cohorts are drawn from it with replacement; a release is the cohort's
 moments plus Gaussian noise of the plan's scales, the same law as a real one. The truth is the
 population's own marginal slope, by least squares on all of it. Noisy and weak cells are among them: an ε
-of 0.3, no signal at all, rare variants, bounds that shorten a tenth of the rows.
+of 0.3, no signal at all, rare variants, bounds that shorten a tenth of the rows, a covariance inside
+blocks only.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +29,7 @@ from primo.planning.make import make_plan
 from primo.planning.plan import Plan
 from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
+from primo.released.blocks import ReleasedBlocks
 from primo.released.marginal import SummaryStatistics, summary_statistics
 from primo.released.release import Release
 from primo.variants import Variants
@@ -50,12 +54,14 @@ class Cell:
     rarest: float = 0.1  # smallest frequency of the rarer allele
     covariates: bool = False
     frequencies: bool = False  # bounds by public frequencies, which shorten some rows
+    width: int | None = None  # variants in a block, where the covariance is inside blocks only
     l: int = 3
 
     @property
     def name(self) -> str:
         beside = ", covariates" if self.covariates else ""
         beside += ", frequencies" if self.frequencies else ""
+        beside += f", blocks of {self.width}" if self.width else ""
         return (
             f"{self.protection} n={self.n} d={self.d} ε={self.epsilon:g} h²={self.heritability:g} "
             f"maf≥{self.rarest:g}{beside}"
@@ -75,6 +81,12 @@ CELLS = (
     Cell(protection="outcomes", n=1_000, d=50, epsilon=1.0, heritability=0.3),
     Cell(protection="outcomes", n=1_000, d=50, epsilon=0.3, heritability=0.0, covariates=True),
     Cell(protection="outcomes", n=500, d=20, epsilon=100.0, heritability=0.5),
+    Cell(protection="both", n=20_000, d=100, epsilon=5.0, heritability=0.5, width=10),
+    Cell(
+        protection="both", n=20_000, d=100, epsilon=2.0, heritability=0.3, width=1, frequencies=True
+    ),
+    Cell(protection="both", n=20_000, d=20, epsilon=1.0, heritability=0.0, width=5, rarest=0.02),
+    Cell(protection="outcomes", n=1_000, d=50, epsilon=1.0, heritability=0.3, width=10),
 )
 
 
@@ -100,7 +112,10 @@ def measure(cell: Cell, draws: int, seed: int) -> Coverage:
     hits, parts, wider, small = [], [], [], []
     for _ in range(draws):
         rows = rng.integers(PEOPLE, size=cell.n)
-        statistics = _statistics(cell, _released(plan, features[rows], outcomes[rows], rng))
+        release = _released(plan, features[rows], outcomes[rows], rng)
+        if cell.width is not None:
+            release = _in_blocks(release, features[rows], cell.width, rng)
+        statistics = _statistics(cell, release)
         parts.append(statistics.determined.mean())
         for j in range(cell.l):
             found = statistics.outcome(j)
@@ -188,6 +203,32 @@ def _released(plan: Plan, features: Matrix, outcomes: Matrix, rng: np.random.Gen
         reproducible=True,
         backend="numpy",
     )
+
+
+def _in_blocks(release: Release, features: Matrix, width: int, rng: np.random.Generator) -> Release:
+    """Replace the covariance by one inside blocks: noise 2·b_B·σ₂/b_y on the diagonal of each."""
+    plan = release.plan
+    rows = (features - plan.features.centre) / plan.features.scale
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = rows * np.minimum(1.0, plan.features.norm / np.maximum(lengths, 1e-300))
+    starts = np.append(np.arange(0, plan.d, width), plan.d)
+    covariance, sigma = [], []
+    # The constant is as long as the outcomes, so half of the squared length is theirs.
+    noise = plan.association_sigma if plan.protection.features_private else 0.0
+    for a, b in pairwise(starts):
+        part = rows[:, a:b]
+        bound = float(np.linalg.norm(part, axis=1).max())
+        sigma.append(2 * bound * noise / (math.sqrt(2) * plan.outcomes.norm))
+        covariance.append(part.T @ part + symmetric_noise(rng, b - a, sigma[-1]))
+    sums_sigma = noise / plan.outcomes.norm
+    blocks = ReleasedBlocks(
+        starts=starts,
+        covariance=tuple(covariance),
+        sigma=np.array(sigma),
+        sums=rows.sum(axis=0) + sums_sigma * rng.standard_normal(plan.d),
+        sums_sigma=sums_sigma,
+    )
+    return replace(release, covariance=np.empty((0, 0)), blocks=blocks)
 
 
 def _statistics(cell: Cell, release: Release) -> SummaryStatistics:

@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks.marginal import CELLS, measure
 
-#: Cells with much noise and no signal, covariates, shortened rows, and public features.
-CHOSEN = [CELLS[2], CELLS[5], CELLS[6], CELLS[10]]
+#: Cells with much noise and no signal, covariates, shortened rows, public features, and blocks.
+CHOSEN = [CELLS[2], CELLS[5], CELLS[6], CELLS[10], CELLS[12], CELLS[14]]
 
 
 @pytest.mark.parametrize("cell", CHOSEN, ids=lambda cell: cell.name)

@@ -1,0 +1,1 @@
+"""Linkage (LD) from public reference panels: where blocks end, and correlations inside them."""
