@@ -13,6 +13,7 @@ from primo.errors import Argument, InputError, Message
 from primo.released.decomposed import centred_of, filter_of
 from primo.released.estimate import NoisyMoments, estimate
 from primo.released.estimate.blocks import fit_blocks
+from primo.released.estimate.blocks.marginal import is_marginal, scaled_down
 from primo.released.estimate.blocks.released import centred_blocks
 from primo.released.estimate.reuse_cov import (
     adassp_lambda,
@@ -166,6 +167,8 @@ def _from_blocks(release: ReleasedMoments, estimation: Estimation) -> Coefficien
         )
     centring = centred_blocks(release)
     slopes = fit_blocks(centring.moments).coefficients
+    if is_marginal(centring.moments):
+        slopes = scaled_down(centring.moments, slopes)
     if not release.plan.intercept:
         return _in_data_units(release, slopes, "blocks")
     constant = centring.offset(slopes) / release.plan.constant

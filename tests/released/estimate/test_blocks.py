@@ -146,7 +146,7 @@ def test_accuracy_is_near_that_of_the_exact_covariance():
     exact = dataclasses.replace(moments, covariance=(50_000 * linkage,) * 100, sigma=np.zeros(100))
     noisy = r_squared(fit_blocks(moments).coefficients, truth, linkage)
     known = r_squared(fit_blocks(exact).coefficients, truth, linkage)
-    assert ((known > 0.38) & (known < 0.5)).all()
+    assert ((known > 0.34) & (known < 0.5)).all()
     assert (noisy > known - 0.02).all()
 
 
@@ -154,13 +154,13 @@ def test_few_features_with_an_effect_are_found_out():
     rng = np.random.default_rng(7)
     sparse, truth, linkage = simulate(rng, n=5000, blocks=100, width=30, causal=0.01)
     fit = fit_blocks(sparse)
-    assert fit.sparse.all()
+    assert fit.sparse[0] > 0.5
     assert 0.003 < fit.with_effect[0] < 0.03
     normal = fit_blocks(sparse, prior="normal")
     better = r_squared(fit.coefficients, truth, linkage)
     assert better[0] > r_squared(normal.coefficients, truth, linkage)[0] + 0.05
     dense = simulate(rng, n=5000, blocks=100, width=30, causal=1.0)[0]
-    assert not fit_blocks(dense).sparse.any()
+    assert fit_blocks(dense).sparse[0] < 0.3
 
 
 def test_bound_is_the_evidence_of_independent_features():
@@ -172,6 +172,7 @@ def test_bound_is_the_evidence_of_independent_features():
     fit = fit_sparse(directions, z, beside=beside, strength=normal.strength, begin=np.zeros(50))
     part = _Part(
         features=np.arange(50)[:, None],
+        real=np.ones((50, 1)),
         inner=(directions.values**2 / beside)[None, :, None],
         right=(directions.values * z / beside)[:, None],
         chance=np.ones((50, 1)),

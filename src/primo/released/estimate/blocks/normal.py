@@ -4,10 +4,10 @@ Along a direction v of a block, with p = vᵀAv, b = vᵀA²v and coefficients o
 
     vᵀĝ ~ N(0, τ²b + ς²p + σ₂²),      posterior mean of vᵀw:  τ²p/(τ²b + ς²p + σ₂²) · vᵀĝ.
 
-ς² is the residual variance of a row beside the block: the whole variation less what this block explains,
-so nearly all of it where there are many blocks. The share of the variation that all blocks explain has
-the prior of `estimate.signal`, under which nothing at all is a possibility; coefficients are averaged
-over its posterior.
+ς² is the residual variance of a row beside the block: the whole variation less what this block
+explains, so nearly all of it where there are many blocks, and noise that was added to the outcomes
+themselves. The share of the variation that all blocks explain has the prior of `estimate.signal`, under
+which nothing at all is a possibility; coefficients are averaged over its posterior.
 """
 
 from __future__ import annotations
@@ -41,7 +41,13 @@ class NormalFit:
 
 
 def fit_normal(
-    directions: Directions, rotated: Floats, *, variation: float, rows: int, noise: float
+    directions: Directions,
+    rotated: Floats,
+    *,
+    variation: float,
+    rows: int,
+    noise: float,
+    row_noise: float = 0.0,
 ) -> NormalFit:
     """Fit the prior to the association of one outcome along all directions, (d,).
 
@@ -52,7 +58,7 @@ def fit_normal(
     noise = max(noise, NUMERICAL * float(np.mean(rotated**2)), 1e-300)
 
     def variances(share: float) -> tuple[Floats, Floats]:
-        residual = variation * (1 - share * directions.block_share) / rows
+        residual = variation * (1 - share * directions.block_share) / rows + row_noise
         return share * variation / total * b, residual * p + noise
 
     energy = rotated**2

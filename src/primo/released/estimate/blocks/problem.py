@@ -30,7 +30,8 @@ class BlockMoments:
     sigma: Floats  # (m,) noise scale on a block's diagonal, σ/√2 off it
     association: Floats  # (d, l) with noise
     noise_variance: Floats  # (l,) of an entry of the association
-    variation: Floats  # (l,) Σ(y − ȳ)², with noise; positive
+    variation: Floats  # (l,) Σ(y − ȳ)² without `row_noise`; positive
+    row_noise: float = 0.0  # variance of noise on every row's outcomes, where it is added to them
 
     def __post_init__(self) -> None:
         """Check that all parts describe the same features and outcomes."""
@@ -43,7 +44,7 @@ class BlockMoments:
         numbers = (self.association, self.sigma, self.noise_variance, self.variation)
         if not all(np.isfinite(part).all() for part in (*numbers, *self.covariance)):
             raise InputError("the moments contain NaN or infinity: the release is damaged")
-        if (self.sigma < 0).any() or (self.noise_variance < 0).any():
+        if (self.sigma < 0).any() or (self.noise_variance < 0).any() or not self.row_noise >= 0:
             raise InputError("noise scales must not be negative: the release is damaged")
 
     @property

@@ -12,6 +12,7 @@ of the evidence is comparable with the evidence of the normal prior, which makes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,26 +26,18 @@ Floats = NDArray[np.float64]
 
 STARTS = (0.1, 0.01)  # shares of features with an effect to begin with
 TRIAL, SWEEPS = 8, 40  # rounds for every start, and for the best one
-ENOUGH = 0.05  # nats that a round must gain for another one to follow
+ENOUGH = 0.1  # nats that a round must gain for another one to follow, beside
+RELATIVE = 1e-4  # of the whole evidence
+ROUND = 16  # blocks are filled up to a multiple of this, to be worked on together
 LEAST, MOST = 1e-6, 0.5  # π
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SparseFit:
-    """Spike and slab fitted to one outcome."""
-
-    coefficients: Floats  # (d,) posterior means
-    evidence: float  # lower bound of the log-evidence, less that of no signal at all
-    share_with_effect: float  # π
-    slab: float  # τ² of those
-    explained: float  # expected Σ wᵀAw of the posterior means' truth, as the prior has it
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class _Part:
-    """Regressions of all blocks of one width, and the state of their posterior."""
+    """Regressions of blocks of similar widths, filled up, and the state of their posterior."""
 
-    features: NDArray[np.intp]  # (blocks, w)
+    features: NDArray[np.intp]  # (blocks, w) places of the features; −1 where filled up
+    real: Floats  # (blocks, w) 1 for features, 0 where filled up
     inner: Floats  # (w, blocks, w) K, column by column
     right: Floats  # (blocks, w) u
     chance: Floats  # (blocks, w) α
@@ -55,6 +48,16 @@ class _Part:
     def own(self) -> Floats:
         """The diagonal of K, (blocks, w)."""
         return np.asarray(np.diagonal(self.inner, axis1=0, axis2=2))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SparseFit:
+    """Spike and slab fitted to one outcome."""
+
+    coefficients: Floats  # (d,) posterior means
+    evidence: float  # lower bound of the log-evidence, less that of no signal at all
+    share_with_effect: float  # π
+    slab: float  # τ² of those
 
 
 def fit_sparse(
@@ -75,25 +78,7 @@ def fit_sparse(
     -----
     Cost: O(Σ w²) for each of at most `SWEEPS` rounds.
     """
-    parts = []
-    weights = directions.values / beside
-    for (group, u), (_, k) in zip(
-        directions.split(weights * rotated),
-        directions.split(weights * directions.values),
-        strict=True,
-    ):
-        inner = (group.vectors * k[:, None, :]) @ np.swapaxes(group.vectors, 1, 2)
-        start = begin[group.features]
-        parts.append(
-            _Part(
-                features=group.features,
-                inner=np.ascontiguousarray(inner.transpose(1, 0, 2)),
-                right=group.restore(u[:, :, None])[:, :, 0],
-                chance=np.ones_like(start),
-                mean=start,
-                fitted=(inner @ start[:, :, None])[:, :, 0],
-            )
-        )
+    parts = _parts(directions, rotated, beside, begin)
     best: tuple[float, list[_Part], float, float] | None = None
     for share in STARTS:
         tried = _rounds(parts, share, max(strength, 1e-300) / share, TRIAL)
@@ -101,18 +86,61 @@ def fit_sparse(
             best = tried
     assert best is not None
     evidence, found, share, slab = _rounds(best[1], best[2], best[3], SWEEPS)
-    coefficients = np.empty(len(rotated))
-    explained = 0.0
-    for part, group in zip(found, directions.groups, strict=True):
-        coefficients[part.features] = part.chance * part.mean
-        explained += share * slab * float(group.values.sum())
     return SparseFit(
-        coefficients=coefficients,
+        coefficients=_means(found, len(rotated)),
         evidence=evidence,
         share_with_effect=share,
         slab=slab,
-        explained=explained,
     )
+
+
+def _means(parts: Sequence[_Part], features: int) -> Floats:
+    """Posterior means of all features, (d,)."""
+    found = np.empty(features)
+    for part in parts:
+        here = part.features >= 0
+        found[part.features[here]] = (part.chance * part.mean)[here]
+    return found
+
+
+def _parts(directions: Directions, rotated: Floats, beside: Floats, begin: Floats) -> list[_Part]:
+    """Set up the regressions, blocks of similar widths together."""
+    weights = directions.values / beside
+    stacked: dict[int, list[tuple[NDArray[np.intp], Floats, Floats]]] = {}
+    for (group, u), (_, k) in zip(
+        directions.split(weights * rotated),
+        directions.split(weights * directions.values),
+        strict=True,
+    ):
+        inner = (group.vectors * k[:, None, :]) @ np.swapaxes(group.vectors, 1, 2)
+        right = group.restore(u[:, :, None])[:, :, 0]
+        width = group.features.shape[1]
+        full = width if width == 1 else -(-width // ROUND) * ROUND
+        more = (0, full - width)
+        stacked.setdefault(full, []).append(
+            (
+                np.pad(group.features, ((0, 0), more), constant_values=-1),
+                np.pad(inner, ((0, 0), more, more)),
+                np.pad(right, ((0, 0), more)),
+            )
+        )
+    found = []
+    for same in stacked.values():
+        features, inner, right = (np.concatenate(part) for part in zip(*same, strict=True))
+        real = (features >= 0).astype(np.float64)
+        start = np.where(features >= 0, begin[features], 0.0)
+        found.append(
+            _Part(
+                features=features,
+                real=real,
+                inner=np.ascontiguousarray(inner.transpose(1, 0, 2)),
+                right=right,
+                chance=real.copy(),
+                mean=start,
+                fitted=(inner @ start[:, :, None])[:, :, 0],
+            )
+        )
+    return found
 
 
 def _rounds(
@@ -120,7 +148,7 @@ def _rounds(
 ) -> tuple[float, list[_Part], float, float]:
     """Improve posterior and prior in turn; return the bound, the posterior, π and τ²."""
     before = -np.inf
-    features = sum(part.right.size for part in parts)
+    features = sum(float(part.real.sum()) for part in parts)
     for _ in range(most):
         parts = [_sweep(part, share, slab) for part in parts]
         bound = sum(_bound(part, share, slab) for part in parts)
@@ -131,7 +159,7 @@ def _rounds(
         )
         share = float(np.clip(with_effect / features, LEAST, MOST))
         slab = max(size / max(with_effect, 1e-300), 1e-300)
-        if bound < before + ENOUGH:
+        if bound < before + ENOUGH + RELATIVE * abs(bound):
             break
         before = bound
     return bound, parts, share, slab
@@ -147,7 +175,7 @@ def _sweep(part: _Part, share: float, slab: float) -> _Part:
         old = chance[:, j] * mean[:, j]
         mean[:, j] = variance * (part.right[:, j] - fitted[:, j] + own * old)
         logit = odds + 0.5 * (np.log(variance / slab) + mean[:, j] ** 2 / variance)
-        chance[:, j] = 1 / (1 + np.exp(-np.clip(logit, -700, 700)))
+        chance[:, j] = part.real[:, j] / (1 + np.exp(-np.clip(logit, -700, 700)))
         fitted += column * (chance[:, j] * mean[:, j] - old)[:, None]
     return replace(part, chance=chance, mean=mean, fitted=fitted)
 
@@ -164,5 +192,5 @@ def _bound(part: _Part, share: float, slab: float) -> float:
     alpha = np.clip(part.chance, 1e-300, 1.0)
     rest = np.clip(1 - part.chance, 1e-300, 1.0)
     entropy = (part.chance * np.log(alpha / share)).sum()
-    entropy += ((1 - part.chance) * np.log(rest / (1 - share))).sum()
+    entropy += (part.real * (1 - part.chance) * np.log(rest / (1 - share))).sum()
     return float(fit + prior - entropy)
