@@ -77,7 +77,7 @@ def test_only_mechanisms_draw_noise():
     drawing = [
         n for n, text in outside.items() if "add_noise" in text or "discrete_gaussian" in text
     ]
-    assert sorted(drawing) == ["primo.wall.mechanism", "primo.wall.stages"]
+    assert sorted(drawing) == ["primo.wall.blocks", "primo.wall.mechanism", "primo.wall.stages"]
     assert not [n for n, text in outside.items() if ".stream(" in text or ".claim(" in text]
 
 

@@ -14,6 +14,7 @@ import pytest
 from factories import array_source, planned
 from primo.errors import InputError, PrimoError
 from primo.privacy.bounds import Bounds
+from primo.rows.block_moments import fold_blocks
 from primo.rows.cluster import fold_on_cluster, open_client
 from primo.rows.moments import fold
 from primo.rows.sources.arrays.dask import dask_source
@@ -373,3 +374,21 @@ def test_all_sums_of_a_plan_fit_64_bits():
         grid = plan(n=n, delta=1e-12).grid
         for radius in (grid.feature_radius_squared, grid.outcome_radius_squared):
             assert n * radius <= 2**61
+
+
+def test_blocks_of_features_have_the_same_bits_on_a_cluster(client, rows):
+    plan = planned(
+        n=N,
+        d=D,
+        l=L,
+        epsilon=1.0,
+        delta=1e-6,
+        feature_bounds=Bounds(norm=1.0),
+        outcome_bounds=Bounds(norm=1.0),
+        covariance="blocks",
+        blocks=[0, 1, 3, D],
+    )
+    here = fold_blocks(in_memory(rows), plan)
+    there = fold_on_cluster(fold_blocks, in_memory(rows), plan, client=client, partitions=5)
+    for name, value in vars(here).items():
+        assert np.array_equal(getattr(there, name), value), name

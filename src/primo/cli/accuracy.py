@@ -50,6 +50,13 @@ def show_accuracy(bundle: Bundle) -> None:
     """Print the accuracy in words, and the doubts about bounds."""
     table, together = bundle.table("outcomes"), _together(bundle)
     l = len(table["outcome"])
+    if bundle.release.blocks is not None:
+        say(
+            "R² and intervals of joint effects need a whole covariance, and this release has it inside "
+            "blocks only. Marginal effects with standard errors: primo sumstats."
+        )
+        _show_doubts(bundle)
+        return
     single = spread_words(_known(table, "published_r_squared", "published_trusted"), l)
     if together is not None:
         label = "" if single.startswith("not") else "single outcomes: "
@@ -60,6 +67,10 @@ def show_accuracy(bundle: Bundle) -> None:
     fit = spread_words(_known(table, "r_squared", "trusted"), l)
     say(f"R² of least squares without noise on these rows: {fit}.")
     say(f"Signal found for {int(np.sum(table['signal_found']))} of {counted(l, 'outcome')}.")
+    _show_doubts(bundle)
+
+
+def _show_doubts(bundle: Bundle) -> None:
     for said in bundle.release.doubts():
         say(f"Doubt: {said}")
     say()

@@ -205,21 +205,17 @@ def _inside_blocks(release: ReleasedMoments) -> str:
     if grid is None:
         return ""
     widths = grid.widths
-    inside = (
-        "of every feature with itself only"
-        if widths.max() == 1
-        else f"inside {_count(grid.count, 'public block')} of {widths.min()} to {widths.max()} features"
-    )
+    least, most = int(widths.min()), int(widths.max())
+    sizes = f"{most}" if least == most else f"{least} to {most}"
+    inside = f"inside {_count(grid.count, 'public block')} of {sizes} features"
+    if most == 1:
+        inside = "of every feature with itself only"
     if not release.covariance_sigma:
         return f"{inside}, exact (public)"
-    least = float(grid.steps_sigma.min()) * plan.feature_step**2
-    most = release.covariance_sigma
-    spread = _sigma(most) if math.isclose(least, most) else f"sigma {least:.4g} to {most:.4g}"
-    return (
-        f"{inside}, {spread}; sums of the features {_sigma(plan.feature_sum_sigma)}"
-        if plan.intercept
-        else f"{inside}, {spread}"
-    )
+    low, high = float(grid.steps_sigma.min()) * plan.feature_step**2, release.covariance_sigma
+    spread = _sigma(high) if math.isclose(low, high) else f"sigma {low:.4g} to {high:.4g}"
+    sums = f"; sums of the features {_sigma(plan.feature_sum_sigma)}" if plan.intercept else ""
+    return f"{inside}, {spread}{sums}"
 
 
 def _noise_of_rounds(release: ReleasedMoments) -> str:
