@@ -146,4 +146,4 @@ mutants: install ## break the guarantee on purpose and see the tests notice (min
 	$(BIN)/python -m benchmarks.mutants
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .venv-diffprivlib .venv-gwas-ssf .venv-pgscatalog build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-diffprivlib .venv-gwas-ssf .venv-pgscatalog build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

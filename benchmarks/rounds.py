@@ -26,8 +26,8 @@ INTRODUCTION = """\
 # Rounds
 
 Written by `python -m benchmarks.rounds --write`. Nobody edits it by hand. Mean R² on the rows
-of the fit, as in [the paper, reproduced](reproduction.md): one round, `rounds="auto"` and joint DP-SGD (stored
-results, the same data). How rounds work: [the mathematics](mathematics.md#13-rounds).
+of the fit, as in [the paper, reproduced](reproduction.md): one round, `rounds="auto"` and joint
+DP-SGD (stored results, the same data). How rounds work: [the mathematics](mathematics.md#13-rounds).
 
 **Tuned on what judges it.** The rule (pooling, clips, equal budgets, outcome moments of the first
 round) was chosen among a dozen while looking at the first three repeats of 1kg-real (l = 1 to 101),

@@ -174,7 +174,7 @@ def r_squared(
 ) -> Axes:
     """Draw R² of every outcome with its interval, the best first.
 
-    Outcomes whose R² the noise leaves open are counted in the label and not drawn. Orange points: no
+    Outcomes whose R² is not determined are counted in the label and not drawn. Orange points: no
     signal could be told from noise.
     """
     fit = goodness_of_fit(expect_release(release), level=level)
@@ -211,7 +211,7 @@ def r_squared(
     if len(order):
         ax.legend(frameon=False)
     else:
-        said = "The noise leaves R² of every outcome open"
+        said = "R² is not determined for any outcome"
         ax.text(0.5, 0.5, said, transform=ax.transAxes, ha="center", color=PALE)
     return ax
 
