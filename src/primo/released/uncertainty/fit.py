@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
-from scipy.stats import chi2
+from scipy.special import chdtrc, ndtri
 
 from primo.released.estimate.rounds.lengths import outcomes_whole
 from primo.released.moments import ReleasedMoments
@@ -159,7 +158,7 @@ def joint_p_values(system: System) -> tuple[Floats, Floats]:
         noise += system.off_variance * (system.association[-1] / system.covariance[-1, -1]) ** 2
     residual = system.variation / max(system.n - 1, 1)
     statistic = np.sum(h**2 / (noise + np.outer(np.maximum(values, 0.0), residual)), axis=0)
-    return statistic, np.asarray(chi2.sf(statistic, system.d))
+    return statistic, np.asarray(chdtrc(system.d, statistic))
 
 
 def _r_squared(
