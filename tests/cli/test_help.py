@@ -54,3 +54,11 @@ def test_the_public_names_load_nothing_until_used():
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "primo.errors" not in ran.stdout
     assert "numpy" not in ran.stdout
+
+
+@pytest.mark.parametrize("module", ["workflow.fit", "forecast", "report.page", "released.bundle"])
+def test_no_command_waits_for_scipy_stats(module):
+    """It takes half a second of CPU to load; `scipy.special` has the two functions that are needed."""
+    script = f"import sys, primo.{module}; print('scipy.stats' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "False"

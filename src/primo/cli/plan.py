@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -84,8 +85,8 @@ def plan(
         "d": features,
         "l": outcomes,
         "delta": delta,
-        "feature_bounds": _bounds(feature_range, feature_norm, norms),
-        "outcome_bounds": _bounds(outcome_range, outcome_norm, norms),
+        "feature_bounds": _bounds("feature", feature_range, feature_norm, norms),
+        "outcome_bounds": _bounds("outcome", outcome_range, outcome_norm, norms),
         "fit_intercept": intercept,
     }
     signal = with_deviations(Signal(r2=signal_r2), outcome_sd=outcome_sd, feature_sd=feature_sd)
@@ -104,10 +105,19 @@ def plan(
         click.echo(found.render(spelled))
 
 
-def _bounds(given: tuple[float, float] | None, norm: float | None, norms: str) -> Bounds | None:
+def _bounds(
+    block: str, given: tuple[float, float] | None, norm: float | None, norms: str
+) -> Bounds | None:
     """Return the bounds of a block; None if no option gives any."""
     from primo.privacy.bounds import AUTO, Bounds
 
+    if given is not None and not -math.inf < given[0] < given[1] < math.inf:
+        numbers = f"{given[0]:g} {given[1]:g}"
+        raise InputError(
+            f"--{block}-range {numbers} is no range; give the lower end first, and two finite numbers"
+        )
+    if norm is not None and not 0 < norm < math.inf:
+        raise InputError(f"--{block}-norm {norm:g} must be a positive number")
     stated: float | str | None = AUTO if norm is None and norms == AUTO else norm
     if given is None:
         return None if stated is None else Bounds(norm=stated)

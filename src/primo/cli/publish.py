@@ -22,6 +22,7 @@ from primo.cli.accuracy import accuracy_numbers, show_accuracy
 from primo.cli.data import Opened, has_levels, named_by
 from primo.cli.options import checked
 from primo.cli.output import counted, say, show_json
+from primo.cli.render import spelled
 from primo.errors import InputError, PrimoError, WeakGuaranteeWarning
 from primo.forecast.assumptions import Signal
 from primo.forecast.compare import typical_sd, with_deviations
@@ -474,7 +475,7 @@ def _show_forecast(expected: _Forecast) -> None:
     if expected.better:
         click.echo("Better public knowledge, everything else unchanged: predicted R²")
         for better in expected.better:
-            click.echo(f"  - {better}")
+            click.echo(f"  - {better.render(spelled)}")
 
 
 def _ledger_outlook(account: Account, plan: Plan) -> tuple[float, str]:

@@ -139,6 +139,7 @@ ADVICE = {
     "create_ledger": "primo ledger init",
     "create_ledger_at": "primo ledger init {about} --epsilon 10 --delta 1e-6 --person-column IID (with "
     "the limits that its steward chose, and the column that names people)",
+    "from_frequencies": "--frequencies",
     "grant_reader": "`primo ledger grant`",
     "index": "",
     "levels": "{about} in the file of --bounds",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,7 @@ class Signal:
                     f" must be one {kind}number, or one per column",
                 )
             if numbers.ndim:  # a list would not be hashable
-                object.__setattr__(self, name, tuple(float(v) for v in numbers))
+                object.__setattr__(self, name, tuple(numbers.tolist()))
             if getattr(self, f"{block}_spread") is not None:
                 raise InputError(
                     "give either ",
@@ -196,22 +197,27 @@ class Signal:
                 raise InputError(f"there are {len(self.eigenvalues)} eigenvalues for {d} features")
             given = np.sort(np.asarray(self.eigenvalues, dtype=np.float64))
             return np.asarray(given / given.sum())
-        rank = self.rank(d)
-        if rank >= d * (1 - 1e-9):
-            return np.full(d, 1 / d)
-        position = np.arange(d) / max(d - 1, 1)
+        return _decay(d, self.rank(d)).copy()
 
-        def values(rate: float) -> Floats:
-            decayed = np.exp(rate * (position - 1))
-            return np.asarray(decayed / decayed.sum())
 
-        def excess(rate: float) -> float:
-            return effective_rank_of(values(rate)) - rank
+@lru_cache(maxsize=8)  # every plan of a comparison asks for the same one
+def _decay(d: int, rank: float) -> Floats:
+    """Return d ascending eigenvalues of sum 1 that decay exponentially and have this effective rank."""
+    if rank >= d * (1 - 1e-9):
+        return np.full(d, 1 / d)
+    position = np.arange(d) / max(d - 1, 1)
 
-        steepest = 30.0 * d
-        if excess(steepest) >= 0:
-            return values(steepest)
-        return values(brentq(excess, 0.0, steepest, xtol=1e-6))
+    def values(rate: float) -> Floats:
+        decayed = np.exp(rate * (position - 1))
+        return np.asarray(decayed / decayed.sum())
+
+    def excess(rate: float) -> float:
+        return effective_rank_of(values(rate)) - rank
+
+    steepest = 30.0 * d
+    if excess(steepest) >= 0:
+        return values(steepest)
+    return values(brentq(excess, 0.0, steepest, xtol=1e-6))
 
 
 def effective_rank_of(eigenvalues: Floats) -> float:

@@ -196,7 +196,7 @@ def public_plan(
             Argument("n", n),
             " is too few rows to plan for",
             remedy=Message.of(
-                "give ", Argument("delta"), ", which is 1/n**2 otherwise, or at least 2 rows"
+                "give ", Argument("delta"), ", which is 1/n² otherwise, or at least 2 rows"
             ),
         )
     settings = Settings(

@@ -86,7 +86,11 @@ def predict_all(
 
 
 def predict_ways(
-    ways: Sequence[tuple[Plan, str]], *, estimators: Sequence[str], signal: Signal
+    ways: Sequence[tuple[Plan, str]],
+    *,
+    estimators: Sequence[str],
+    signal: Signal,
+    most_repeats: int = SMALL_REPEATS,
 ) -> list[tuple[Prediction, ...]]:
     """Predict R² for several plans and associations, and several estimators of each.
 
@@ -118,7 +122,7 @@ def predict_ways(
     size = reduction_of([plan for plan, _ in ways])
     simulated_laws = [reduced_law(law, size) for law in laws]
     with blas_threads(1):  # small matrices
-        scores = _scores(ways, simulated_laws, size, estimators)
+        scores = _scores(ways, simulated_laws, size, estimators, most_repeats)
     ideal = _without_privacy(laws[0], n=ways[0][0].n, d=ways[0][0].d)
     shapes = len(signal.alignments)
     return [tuple(_predictions(np.array(found), ideal, shapes)) for found in scores]
@@ -129,10 +133,11 @@ def _scores(
     laws: Sequence[Law],
     size: Reduction,
     estimators: Sequence[str],
+    most_repeats: int,
 ) -> list[list[list[float]]]:
     """R² of every way, (repeats, estimators) each."""
     scores: list[list[list[float]]] = [[] for _ in ways]
-    for repeat in range(max(MOST_REPEATS, SMALL_REPEATS)):
+    for repeat in range(most_repeats):
         drawn: dict[tuple[object, ...], Drawn] = {}
         for (plan, association), law, found in zip(ways, laws, scores, strict=True):
             simulated = _simulated(plan, size.l)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
+from scipy.optimize import brentq
+
 from primo.errors import Advice, Argument, InputError, Message
 from primo.forecast.assumptions import Signal, as_signal
 from primo.forecast.compare import as_count, available_associations, public_plan
@@ -67,13 +69,11 @@ def epsilon_for(
             Message.of("even ", Argument("epsilon", high), f" is predicted to give {top:.3f}"),
             "more rows or fewer outcomes would help",
         )
-    if target.reached(n=n, d=d, l=l, epsilon=low):
-        return low
-    while high / low > 1.01:
-        middle = math.sqrt(low * high)
-        enough = target.reached(n=n, d=d, l=l, epsilon=middle)
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+
+    def excess(epsilon: float) -> float:
+        return target.r2(n=n, d=d, l=l, epsilon=epsilon) - target_r2
+
+    return _least(excess, (low, -target_r2), (high, top - target_r2))
 
 
 def outcomes_for(
@@ -194,6 +194,26 @@ class _Target:
             signal=as_signal(self.signal),
         )
         return max(only.r2 for (only,) in found)
+
+
+def _least(
+    excess: Callable[[float], float], below: tuple[float, float], above: tuple[float, float]
+) -> float:
+    """Return, to 1 %, where a function that grows with log(x) becomes at least 0.
+
+    `below` and `above` are points x with their values, or guesses of them. Every value is a simulation,
+    which is why Brent's method is worth it: half as many as by bisection.
+    """
+    seen = {math.log(x): value for x, value in (below, above)}
+
+    def known(log_x: float) -> float:
+        if log_x not in seen:
+            seen[log_x] = excess(math.exp(log_x))
+        return seen[log_x]
+
+    root = brentq(known, math.log(below[0]), math.log(above[0]), xtol=0.004)
+    enough = [at for at, value in seen.items() if value >= 0 and at <= root + 0.008]
+    return math.exp(min(enough, default=root + 0.004))
 
 
 def _turning_point(holds: Callable[[int], bool], *, least: int, most: int) -> tuple[int, int]:

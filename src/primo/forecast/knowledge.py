@@ -19,7 +19,7 @@ from primo.forecast.assumptions import Signal
 from primo.forecast.forecast import is_forecast, predict
 from primo.forecast.law import Block, law_of
 from primo.forecast.reduced import LARGEST
-from primo.forecast.table import R2_TOLERANCE, Better
+from primo.forecast.table import FREQUENCIES, R2_TOLERANCE, Better
 from primo.planning.make import extension_plan, make_plan
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.settings import Settings
@@ -136,12 +136,7 @@ def _feature_ideas(clip: Clip, block: Block) -> list[_Idea]:
         scale=np.where(known, clip.scale * block.sd, clip.scale),
         norm=norm,
     )
-    return [
-        _Idea(
-            words="public allele frequencies (--frequencies, Bounds.from_frequencies)",
-            features=bounds,
-        )
-    ]
+    return [_Idea(words=FREQUENCIES, features=bounds)]
 
 
 def _outcome_ideas(clip: Clip, block: Block) -> list[_Idea]:

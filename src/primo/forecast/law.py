@@ -93,10 +93,10 @@ class Law:
         x, y = plan.features, plan.outcomes
         return dataclasses.replace(
             self.signal,
-            feature_mean=tuple(x.centre + x.scale * self.features.mean),
-            feature_sd=tuple(x.scale * self.features.sd),
-            outcome_mean=tuple(y.centre + y.scale * self.outcomes.mean),
-            outcome_sd=tuple(y.scale * self.outcomes.sd),
+            feature_mean=tuple((x.centre + x.scale * self.features.mean).tolist()),
+            feature_sd=tuple((x.scale * self.features.sd).tolist()),
+            outcome_mean=tuple((y.centre + y.scale * self.outcomes.mean).tolist()),
+            outcome_sd=tuple((y.scale * self.outcomes.sd).tolist()),
             feature_spread=None,
             outcome_spread=None,
         )

@@ -44,6 +44,9 @@ class Variant:
         return asdict(self) | {"protection": str(self.protection), "lost": self.lost}
 
 
+FREQUENCIES = "public allele frequencies"  # how `Better.knowledge` names them
+
+
 @dataclass(frozen=True, kw_only=True)
 class Better:
     """What public knowledge that the bounds do not use would bring."""
@@ -54,7 +57,13 @@ class Better:
 
     def __str__(self) -> str:
         """Return one line of text."""
-        return f"{self.predicted_r2:.3f} instead of {self.instead_of:.3f} with {self.knowledge}"
+        return self.render(in_python)
+
+    def render(self, spell: Callable[[Argument | Advice], str]) -> str:
+        """Return the same line, with settings as a front end spells them."""
+        how = spell(Advice("from_frequencies", "Bounds.from_frequencies"))
+        knowledge = self.knowledge.replace(FREQUENCIES, f"{FREQUENCIES} ({how})")
+        return f"{self.predicted_r2:.3f} instead of {self.instead_of:.3f} with {knowledge}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,22 +179,23 @@ class PlanComparison:
             return f" Bounds that fit are assumed; give yours, and {own}, to see what they cost."
         return (
             f" For the outcomes that is a standard deviation of {self.outcome_sd:.3g} (median) in their "
-            f"own units; if yours differs, give {own}."
+            f"own units; give {own} if yours differs."
         )
 
     def _table(self) -> list[str]:
         best = {protection: self.best(protection) for protection in self.protections}
+        scores = [f"{v.predicted_r2:.3f} ± {2 * v.standard_error:.3f}" for v in self.variants]
+        wide = max(16, *map(len, scores)) + 2
         header = (
-            f"  {'what is secret':<16}{'association':<13}{'estimator':<11}{'predicted R²':<18}"
+            f"  {'what is secret':<16}{'association':<13}{'estimator':<11}{'predicted R²':<{wide}}"
             f"{'no privacy':<12}{'noise: XᵀX':<12}{'XᵀY':<10}"
         )
         lines = [header.rstrip()]
-        for v in self.variants:
+        for v, score in zip(self.variants, scores, strict=True):
             mark = "*" if v is best[v.protection] else " "
             sigma = f"{v.covariance_sigma:.3g}" if v.covariance_sigma else "none"
-            score = f"{v.predicted_r2:.3f} ± {2 * v.standard_error:.3f}"
             lines.append(
-                f"{mark} {v.protection:<16}{v.association:<13}{v.estimator:<11}{score:<18}"
+                f"{mark} {v.protection:<16}{v.association:<13}{v.estimator:<11}{score:<{wide}}"
                 f"{v.no_privacy_r2:<12.3f}{sigma:<12}{v.association_sigma:<10.3g}".rstrip()
             )
         lines += _wrap(
@@ -222,7 +232,9 @@ class PlanComparison:
         lines = _wrap(text)
         if self.better:
             lines += ["", "  Better public knowledge, everything else unchanged: predicted R²"]
-            lines += [line for better in self.better for line in _wrap(f"- {better}.")]
+            lines += [
+                line for better in self.better for line in _wrap(f"- {better.render(spell)}.")
+            ]
         return lines
 
     def _theory(self) -> list[str]:

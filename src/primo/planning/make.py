@@ -278,7 +278,7 @@ def _check_counts(budget: Budget, *, n: int, d: int, l: int) -> None:
                 Argument("delta", budget.delta),
                 f" is above 1/n={1 / n:.3g}: a mechanism that publishes one person's row in the clear "
                 "could satisfy it",
-                remedy="Choose delta below 1/n, for example 1/n**2",
+                remedy="Choose delta below 1/n, for example 1/n²",
             ),
             stacklevel=4,
         )

@@ -69,5 +69,5 @@ class Budget:
                 Argument("delta", self.delta),
                 f" must lie between {SMALLEST_DELTA:g} and 1. It is the "
                 "probability with which the epsilon may fail: choose it below 1/n, for example "
-                f"1/n**2. Below {SMALLEST_DELTA:g} it promises more than a random generator can give",
+                f"1/n². Below {SMALLEST_DELTA:g} it promises more than a random generator can give",
             )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from primo.errors import BoundsError, InputError
 from primo.forecast.assumptions import Signal, as_signal
-from primo.forecast.forecast import Prediction, predict_ways
+from primo.forecast.forecast import Prediction, predict, predict_ways
 from primo.forecast.knowledge import better_knowledge, replanned
 from primo.forecast.law import law_of
 from primo.forecast.reduced import reduction_of
@@ -17,6 +17,7 @@ __all__ = ["Outlook", "outlook_of", "plan_at"]
 
 #: Budgets on the trade-off curve, besides the chosen one.
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0)
+REPEATS = 4  # of the simulation, for the shape of that curve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +54,14 @@ def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:
         except (InputError, BoundsError):
             continue
     found = predict_ways(
-        [(made, plan.association) for made in plans.values()], estimators=("auto",), signal=assumed
+        [(made, plan.association) for made in plans.values()],
+        estimators=("auto",),
+        signal=assumed,
+        most_repeats=REPEATS,
     )
+    chosen = predict(plan, association=plan.association, signal=assumed)
     curve = {epsilon: only for epsilon, (only,) in zip(plans, found, strict=True)}
-    chosen = curve[plan.budget.epsilon]
+    curve = _through(chosen, plan.budget.epsilon, curve)
     return Outlook(
         signal=law.spreads(),
         assumptions=(*law.words, *filter(None, (reduction_of([plan]).words,))),
@@ -71,6 +76,18 @@ def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:
             than=chosen.r2,
         ),
     )
+
+
+def _through(
+    chosen: Prediction, epsilon: float, curve: dict[float, Prediction]
+) -> dict[float, Prediction]:
+    """Shift a curve of few repeats so that it goes through the chosen budget's own forecast.
+
+    All budgets see the same simulated rows, so what one has too much the others have, too.
+    """
+    shift = chosen.r2 - curve[epsilon].r2
+    shifted = {at: replace(made, r2=made.r2 + shift) for at, made in curve.items()}
+    return shifted | {epsilon: chosen}
 
 
 def plan_at(plan: Plan, epsilon: float) -> Plan:

@@ -99,7 +99,7 @@ def test_words():
     assert r2_words(-0.001) == "0.00"
     assert spread_words(np.array([0.94]), 2) == "0.94, not determined for 1 of 2 outcomes"
     assert spread_words(np.array([0.1, 0.2]), 40) == "not determined for 38 of 40 single outcomes"
-    assert spread_words(np.array([0.1, 0.2, 0.3]), 3) == "median 0.20 (0.10 to 0.30)"
+    assert spread_words(np.array([0.1, 0.2, 0.3]), 3) == "median 0.20 (lowest 0.10, highest 0.30)"
 
 
 def tailed(features, residual, feature_bounds=None, outcome_bounds=None):

@@ -43,7 +43,7 @@ SCHEMA_FILE = files("primo.released.bundle") / "schema" / "manifest.schema.json"
 #: Every part that a bundle can have, in the order in which they are listed and stored.
 CONTENT = {
     "statement.txt": "the privacy statement in plain words",
-    "plan.json": "what was fixed before the first row was read: bounds, noise, guarantee",
+    "plan.json": "bounds, noise, guarantee: fixed in advance, or found from released numbers",
     "coefficients.parquet": "one line per outcome and feature",
     "coefficients.tsv": "the same as text",
     "outcomes.parquet": "one line per outcome",

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
-from scipy.stats import chi2
+from scipy.special import chdtrc, ndtri
 
 from primo.released.estimate.rounds.lengths import outcomes_whole
 from primo.released.moments import ReleasedMoments
@@ -165,7 +164,7 @@ def joint_p_values(system: System) -> tuple[Floats, Floats]:
         varying = values > RANK * values.max(initial=0.0)
         values, h, degrees = values[varying], h[varying], int(varying.sum())
     statistic = np.sum(h**2 / (noise + np.outer(np.maximum(values, 0.0), residual)), axis=0)
-    return statistic, np.asarray(chi2.sf(statistic, degrees))
+    return statistic, np.asarray(chdtrc(degrees, statistic))
 
 
 def _r_squared(

@@ -26,5 +26,5 @@ def spread_words(known: NDArray[np.float64], l: int) -> str:
     low, middle, high = np.quantile(known, (0, 0.5, 1)).tolist()
     words = r2_words(middle)
     if len(known) > 1:
-        words = f"median {words} ({r2_words(low)} to {r2_words(high)})"
+        words = f"median {words} (lowest {r2_words(low)}, highest {r2_words(high)})"
     return words + (f", not determined for {left} of {l} outcomes" if left else "")

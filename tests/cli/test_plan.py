@@ -1,0 +1,44 @@
+"""`primo plan`: options as the command line spells them, and columns that stay apart."""
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from primo.cli import main
+
+SIZE = ["plan", "--rows", "500", "--features", "4", "--outcomes", "3", "--epsilon", "1"]
+
+
+def test_advice_is_in_options():
+    shown = CliRunner().invoke(
+        main, [*SIZE, "--feature-range", "0", "2", "--outcome-range", "-5", "5"]
+    )
+    assert shown.exit_code == 0
+    text = " ".join(shown.output.split())
+    assert "public allele frequencies (--frequencies)" in text
+    for python in ("Bounds", "signal=", "**", "outcome_sd", "...."):
+        assert python not in text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--feature-range", "2", "0"], "--feature-range 2 0 is no range"),
+        (["--outcome-range", "nan", "0"], "--outcome-range nan 0 is no range"),
+        (["--outcome-norm", "0"], "--outcome-norm 0 must be a positive number"),
+        (["--feature-norm", "inf"], "--feature-norm inf must be a positive number"),
+    ],
+)
+def test_bad_bounds_name_their_option(options, said):
+    shown = CliRunner().invoke(main, [*SIZE, *options])
+    assert shown.exit_code == 2
+    assert said in shown.output
+
+
+def test_a_hopeless_score_does_not_run_into_the_next_column():
+    line = "plan --rows 200 --features 80 --outcomes 5 --epsilon 1 --feature-range 0 2"
+    shown = CliRunner().invoke(main, f"{line} --outcome-norm 3 --outcome-sd 2")
+    rows = re.findall(r"(?m)^[* ] (?:both|features|outcomes) {3,}.*", shown.output)
+    assert len(rows) == 15
+    assert all(len(re.split(r" {2,}", row[2:].strip())) == 7 for row in rows)
