@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin
 from primo.released.estimate.means import shrunk_means
+from primo.released.estimate.nothing import nothing_to_see
 from primo.released.estimate.problem import NoisyMoments
 from primo.released.moments import PublicFeatures, ReleasedMoments
 
@@ -95,13 +96,18 @@ def centred(release: ReleasedMoments) -> Centred:
     means, variances = np.zeros(plan.l), np.zeros(plan.l)
     outcome, errors = release.outcome_moments, np.full(plan.l, release.outcome_sigma)
     published = means
+    centre, doubt = nothing_to_see(release)
     if plan.intercept:
         mass = plan.n * plan.constant
         private = plan.protection.outcomes_private
+        box = plan.outcomes.box and plan.outcomes.middle is None
         noise = sigma2 / mass if private else 0.0
-        means, variances = shrunk_means(association[-1] / mass, noise)
+        most = min(1.0, plan.outcomes.norm) if box else plan.outcomes.norm
+        means, variances = shrunk_means(association[-1] / mass, noise, most=most, doubt=centre)
         outcome, errors = _about(means, variances, outcome, plan.n, release.outcome_sigma)
-        published = _of_new_rows(association[-1] / mass, noise, outcome, plan.n)
+        published = _of_new_rows(
+            association[-1] / mass, noise, outcome, plan.n, most=most, doubt=centre
+        )
     public = release.public_features
     start, axis, feature_variance = np.empty(0), np.empty(0), 0.0
     decomposed = None
@@ -142,6 +148,7 @@ def centred(release: ReleasedMoments) -> Centred:
             outcome_errors=errors,
             carried=0.0 if release.scales is None else release.scales.carried,
             decomposed=decomposed,
+            doubt=doubt,
             largest_variation=(
                 plan.n * plan.outcomes.norm**2
                 if plan.protection.outcomes_private and plan.rounds is None
@@ -157,7 +164,9 @@ def centred(release: ReleasedMoments) -> Centred:
     )
 
 
-def _of_new_rows(means: Floats, noise: float, moments: Floats, n: int) -> Floats:
+def _of_new_rows(
+    means: Floats, noise: float, moments: Floats, n: int, *, most: float, doubt: Floats
+) -> Floats:
     """Shrink released means (l,) as means of new rows: these rows are a sample.
 
     `moments` are those of the outcomes about their means. As with slopes, sampling error of more than
@@ -165,7 +174,8 @@ def _of_new_rows(means: Floats, noise: float, moments: Floats, n: int) -> Floats
     """
     diagonal = np.diagonal(moments) if moments.ndim == 2 else moments
     chance = max(float(diagonal.mean()), 0.0) / n**2
-    return shrunk_means(means, math.sqrt(noise**2 + min(chance, MOST_CHANCE * noise**2)))[0]
+    sigma = math.sqrt(noise**2 + min(chance, MOST_CHANCE * noise**2))
+    return shrunk_means(means, sigma, most=most, doubt=doubt)[0]
 
 
 def _about(

@@ -19,25 +19,43 @@ ROUNDS = 50  # of expectation-maximisation for the weights
 CENTRE_WEIGHT = (
     1.0  # pseudo-counts of means at the public centre, beside one spread over all widths
 )
+IN_DOUBT, UNLIKELY = 1.0, 0.5
 MOST_MEANS = 2000  # that weights are learned from
 
 
-def shrunk_means(means: Floats, sigma: float) -> tuple[Floats, Floats]:
+def shrunk_means(
+    means: Floats, sigma: float, *, most: float = np.inf, doubt: Floats | float = 0.0
+) -> tuple[Floats, Floats]:
     """Return posterior means and variances of the true means behind noisy `means`, (k,) each.
 
+    Parameters
+    ----------
+    means, sigma
+        What was released, about the public centres, and the standard deviation of its noise.
+    most
+        How far from its centre a mean can be by the public bounds.
+    doubt
+        What the odds of a mean at the public centre are multiplied by, less 1, for each or for all
+        (`nothing`). Beyond `IN_DOUBT`, a mean that is more likely there than elsewhere is put there.
+
+    Notes
+    -----
     Cost: O(k) for each of some 20 widths and `ROUNDS` rounds.
     """
     if sigma == 0 or len(means) == 0:
         return means.copy(), np.zeros(len(means))
-    largest = max(float(np.abs(means).max()) / sigma, 2.0)
+    largest = min(max(float(np.abs(means).max()) / sigma, 2.0), most / sigma)
     # In units of the noise; factors of √2 in width are finer than any evidence.
-    widths = np.append(0.0, 0.5 * np.exp2(np.arange(0, np.log2(2 * largest) + 0.5, 0.5)))
+    steps = np.arange(0, max(np.log2(2 * largest), 0.0) + 0.5, 0.5)
+    widths = np.append(0.0, min(0.5, largest) * np.exp2(steps))
     z = means / sigma
+    more = np.broadcast_to(1 + np.asarray(doubt), z.shape)
     sample = z[:: max(1, len(z) // MOST_MEANS)]
     prior = np.full(len(widths), 1 / (len(widths) - 1))
     prior[0] = CENTRE_WEIGHT
     weights = prior / prior.sum()
     likelihood = _likelihood(sample, widths)
+    likelihood[:, 0] *= more[:: max(1, len(z) // MOST_MEANS)]
     for _ in range(ROUNDS):
         share = likelihood * weights
         share /= share.sum(axis=1, keepdims=True)
@@ -45,16 +63,18 @@ def shrunk_means(means: Floats, sigma: float) -> tuple[Floats, Floats]:
         weights = learned + prior
         weights /= weights.sum()
     likelihood = _likelihood(z, widths)
+    likelihood[:, 0] *= more
     share = likelihood * weights
     share /= share.sum(axis=1, keepdims=True)
     # Each by what the others say of the prior: its own evidence counts once, in its likelihood.
     learned *= len(z) / len(sample)
     share = likelihood * np.maximum(learned + prior - share, 0.0)
     share /= share.sum(axis=1, keepdims=True)
+    share[(more > 1 + IN_DOUBT) & (share[:, 0] > UNLIKELY)] = np.eye(len(widths))[0]
     kept = widths**2 / (1 + widths**2)
     first = share @ kept
     second = share @ kept + z**2 * (share @ kept**2) - (z * first) ** 2
-    return first * means, sigma**2 * np.maximum(second, 0.0)
+    return np.clip(first * means, -most, most), sigma**2 * np.maximum(second, 0.0)
 
 
 def _likelihood(z: Floats, widths: Floats) -> Floats:

@@ -42,6 +42,8 @@ class NoisyMoments:
     of the covariance does not act on what they found (`estimate.rounds`); 0 for one release."""
     decomposed: tuple[Floats, Floats] | None = None
     """Eigenvalues (ascending) and eigenvectors of the covariance, where they are known already."""
+    doubt: float = 0.0
+    """What the odds that features explain nothing are multiplied by, less 1 (`nothing`)."""
     largest_variation: float = np.inf
     """What Σ_j ‖y_j‖² is at most by the public bounds: n times the squared norm of a row."""
 

@@ -157,10 +157,10 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
     if replicas.top > 0 and energy.any():  # a trace of variation, and of association
         variation = moments.total_variation / moments.shape[1]
         rows = _rows_for_chance(moments, values, variation)
-        model = SignalModel(replicas, variation=variation, rows=rows)
+        model = SignalModel(replicas, variation=variation, rows=rows, doubt=moments.doubt)
         common = model.fit(energy, groups, of_rows=True)
         replicas = model.weigh(energy, groups)
-        model = SignalModel(replicas, variation=variation, rows=rows)
+        model = SignalModel(replicas, variation=variation, rows=rows, doubt=moments.doubt)
         signal = model.fit(energy, groups)
         finer = None if sides == "one-sided" else group_outcomes(moments)
         if finer is not None:
