@@ -87,8 +87,6 @@ class SignalModel:
         doubt: float = 0.0,
     ) -> None:
         self.doubt = doubt
-        self.share_prior = SHARE_PRIOR.copy()
-        self.share_prior[0] += np.log1p(doubt)
         truths, shares = replicas.truths, replicas.shares
         top = np.maximum(truths.max(axis=1, keepdims=True), 1e-300)
         self.shapes = np.maximum(truths / top, PRIOR_FLOOR) ** GAMMAS[:, None, None]
@@ -102,6 +100,13 @@ class SignalModel:
         self.replicas, self.variation, self.rows = replicas, variation, rows
         self.values = replicas.mean_values()  # (d,)
         self.expected = replicas.along(np.moveaxis(truths**2 * self.shapes, 0, -1))  # (d, gammas)
+
+    @property
+    def share_prior(self) -> Floats:
+        """Log-prior of the shares `EXPLAINED`, up to a constant."""
+        prior = SHARE_PRIOR.copy()
+        prior[0] += np.log1p(self.doubt)
+        return prior
 
     def fit(self, energy: Floats, groups: OutcomeGroups, *, of_rows: bool = False) -> Signal:
         """Average over γ and over strengths proportional to the groups' weights.
