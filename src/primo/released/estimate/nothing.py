@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 #: Odds of nothing against something, times those that hold otherwise, where Σy² is all noise.
 LOST, LOST_AS_STATED = 30.0, 1.0
 AS_STATED = 3.0  # times √l·scale: a norm up to this says that the scale is a standard deviation
-MOST_OF_ONE = 3.0  # times σ₃: what one outcome with a far-off mean may say of all
+MOST_OF_ONE = 6.0  # times σ₃: what one outcome with a far-off mean may say of all
 
 
 def nothing_to_see(release: ReleasedMoments) -> tuple[Floats, float]:
