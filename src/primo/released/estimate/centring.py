@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin
 from primo.released.estimate.means import shrunk_means
+from primo.released.estimate.nothing import nothing_to_see
 from primo.released.estimate.problem import NoisyMoments
 from primo.released.moments import PublicFeatures, ReleasedMoments
 
@@ -102,16 +103,9 @@ def centred(release: ReleasedMoments) -> Centred:
     if release.projected is not None:
         sigma2 *= release.projected.noise_left
         association = release.projected.association
-    means, variances = np.zeros(plan.l), np.zeros(plan.l)
-    outcome, errors = release.outcome_moments, np.full(plan.l, release.outcome_sigma)
-    published = means
-    if plan.intercept:
-        mass = plan.n * plan.constant
-        private = plan.protection.outcomes_private
-        noise = release.mean_sigma if release.row_variance else sigma2 / mass * private
-        means, variances = shrunk_means(association[-1] / mass, noise)
-        outcome, errors = _about(means, variances, outcome, plan.n, release.outcome_sigma)
-        published = _of_new_rows(association[-1] / mass, noise, outcome, plan.n)
+    centre, doubt = nothing_to_see(release)
+    taken = _outcome_means(release, association, sigma2, doubt=centre)
+    means, variances = taken.means, taken.variances
     public = release.public_features
     start, axis, feature_variance = np.empty(0), np.empty(0), 0.0
     decomposed = None
@@ -148,15 +142,16 @@ def centred(release: ReleasedMoments) -> Centred:
             n=plan.n,
             covariance=covariance,
             association=association,
-            outcome_moments=outcome,
+            outcome_moments=taken.moments,
             covariance_sigma=sigma1,
             association_sigma=sigma2,
             outcome_sigma=release.outcome_sigma,
             mean_noise=mean_noise,
-            outcome_errors=errors,
+            outcome_errors=taken.errors,
             carried=0.0 if release.scales is None else release.scales.carried,
             row_variance=release.row_variance,
             decomposed=decomposed,
+            doubt=doubt,
             largest_variation=(
                 plan.n * plan.outcomes.norm**2
                 if plan.protection.outcomes_private and plan.rounds is None
@@ -165,14 +160,61 @@ def centred(release: ReleasedMoments) -> Centred:
         ),
         axis=axis,
         start=start,
-        outcome_means=published,
-        outcome_mean_variances=variances + (published - means) ** 2,
+        outcome_means=taken.published,
+        outcome_mean_variances=variances + (taken.published - means) ** 2,
         feature_mean_variance=feature_variance,
         public_features=public,
     )
 
 
-def _of_new_rows(means: Floats, noise: float, moments: Floats, n: int) -> Floats:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _OutcomeMeans:
+    """Means of the outcomes, shrunk by their evidence, and the moments about them."""
+
+    means: Floats  # (l,) of these rows
+    variances: Floats  # (l,) of their errors
+    published: Floats  # (l,) of new rows
+    moments: Floats  # of the outcomes about `means`
+    errors: Floats  # (l,) noise scale of the variation
+
+
+def _outcome_means(
+    release: ReleasedMoments, association: Floats, sigma: float, *, doubt: Floats
+) -> _OutcomeMeans:
+    """Estimate the means of the outcomes; zeros without an intercept."""
+    plan = release.plan
+    if not plan.intercept:
+        nothing = np.zeros(plan.l)
+        return _OutcomeMeans(
+            means=nothing,
+            variances=nothing,
+            published=nothing,
+            moments=release.outcome_moments,
+            errors=np.full(plan.l, release.outcome_sigma),
+        )
+    mass, outcomes = plan.n * plan.constant, plan.outcomes
+    noise = sigma / mass if plan.protection.outcomes_private else 0.0
+    if release.row_variance:  # noise on the outcomes themselves
+        noise = release.mean_sigma
+    box = outcomes.box and outcomes.middle is None
+    most = min(1.0, outcomes.norm) if box else outcomes.norm
+    released = association[-1] / mass
+    means, variances = shrunk_means(released, noise, most=most, doubt=doubt)
+    moments, errors = _about(
+        means, variances, release.outcome_moments, plan.n, release.outcome_sigma
+    )
+    return _OutcomeMeans(
+        means=means,
+        variances=variances,
+        published=_of_new_rows(released, noise, moments, plan.n, most=most, doubt=doubt),
+        moments=moments,
+        errors=errors,
+    )
+
+
+def _of_new_rows(
+    means: Floats, noise: float, moments: Floats, n: int, *, most: float, doubt: Floats
+) -> Floats:
     """Shrink released means (l,) as means of new rows: these rows are a sample.
 
     `moments` are those of the outcomes about their means. As with slopes, sampling error of more than
@@ -180,7 +222,8 @@ def _of_new_rows(means: Floats, noise: float, moments: Floats, n: int) -> Floats
     """
     diagonal = np.diagonal(moments) if moments.ndim == 2 else moments
     chance = max(float(diagonal.mean()), 0.0) / n**2
-    return shrunk_means(means, math.sqrt(noise**2 + min(chance, MOST_CHANCE * noise**2)))[0]
+    sigma = math.sqrt(noise**2 + min(chance, MOST_CHANCE * noise**2))
+    return shrunk_means(means, sigma, most=most, doubt=doubt)[0]
 
 
 def _about(

@@ -45,6 +45,8 @@ class NoisyMoments:
     (exact). It acts as a larger residual variance of a row does, and is 0 for noise on moments."""
     decomposed: tuple[Floats, Floats] | None = None
     """Eigenvalues (ascending) and eigenvectors of the covariance, where they are known already."""
+    doubt: float = 0.0
+    """What the odds that features explain nothing are multiplied by, less 1 (`nothing`)."""
     largest_variation: float = np.inf
     """What Σ_j ‖y_j‖² is at most by the public bounds: n times the squared norm of a row."""
 

@@ -159,10 +159,16 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         variation = moments.total_variation / moments.shape[1]
         rows = _rows_for_chance(moments, values, variation)
         own = moments.row_variance
-        model = SignalModel(replicas, variation=variation, rows=rows, row_variance=own)
+        known = {
+            "variation": variation,
+            "rows": rows,
+            "row_variance": own,
+            "doubt": moments.doubt,
+        }
+        model = SignalModel(replicas, **known)
         common = model.fit(energy, groups, of_rows=True)
         replicas = model.weigh(energy, groups)
-        model = SignalModel(replicas, variation=variation, rows=rows, row_variance=own)
+        model = SignalModel(replicas, **known)
         signal = model.fit(energy, groups)
         finer = None if sides == "one-sided" else group_outcomes(moments)
         if finer is not None:

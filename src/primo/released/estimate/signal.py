@@ -41,6 +41,8 @@ NO_SIGNAL = 0.15  # prior probability that the features explain nothing at all
 #: Log-prior of a share s, up to a constant: √s on a logarithmic scale, so 1/√s on a linear one.
 SHARE_PRIOR = np.append(-np.inf, 0.5 * np.log(EXPLAINED[1:]))
 SHARE_PRIOR[0] = np.log(NO_SIGNAL / (1 - NO_SIGNAL) * np.exp(SHARE_PRIOR).sum())
+#: Odds of nothing times this: beyond, what is more likely nothing than something is taken as nothing.
+IN_DOUBT, UNLIKELY = 1.0, 0.5
 FEWER = slice(None, None, 4)  # of the shares: enough to compare replicas
 LEAST_COUNTED = 0.5  # of the replicas: their effective number is not let fall below this
 MOST_TEMPERED = 100  # steps of 0.8, until differences of a thousand million nats are none
@@ -70,6 +72,8 @@ class SignalModel:
         n, which says how large sampling error is; infinite if it does not count.
     row_variance
         Of noise on the outcomes themselves: it acts as sampling error, of rows as well.
+    doubt
+        What the odds of no signal are multiplied by, less 1 (`nothing`).
 
     Notes
     -----
@@ -83,7 +87,9 @@ class SignalModel:
         variation: float,
         rows: float = np.inf,
         row_variance: float = 0.0,
+        doubt: float = 0.0,
     ) -> None:
+        self.doubt = doubt
         truths, shares = replicas.truths, replicas.shares
         top = np.maximum(truths.max(axis=1, keepdims=True), 1e-300)
         self.shapes = np.maximum(truths / top, PRIOR_FLOOR) ** GAMMAS[:, None, None]
@@ -99,6 +105,13 @@ class SignalModel:
         self.values = replicas.mean_values()  # (d,)
         self.expected = replicas.along(np.moveaxis(truths**2 * self.shapes, 0, -1))  # (d, gammas)
 
+    @property
+    def share_prior(self) -> Floats:
+        """Log-prior of the shares `EXPLAINED`, up to a constant."""
+        prior = SHARE_PRIOR.copy()
+        prior[0] += np.log1p(self.doubt)
+        return prior
+
     def fit(self, energy: Floats, groups: OutcomeGroups, *, of_rows: bool = False) -> Signal:
         """Average over γ and over strengths proportional to the groups' weights.
 
@@ -111,19 +124,22 @@ class SignalModel:
         of_rows
             Whether the coefficients are those of least squares on these rows, sampling error included.
         """
-        scores, strengths, means = np.empty((3, len(GAMMAS)))
+        scores, strengths, means, nothing = np.empty((4, len(GAMMAS)))
         for k, gamma in enumerate(GAMMAS):
             ceiling = self.variation / self.explained[k]
             candidates = np.outer(ceiling * EXPLAINED, groups.signal_weights)
             each = self._log_likelihood(energy, groups, k, candidates, of_rows=of_rows)
             likelihood = each.sum(axis=1)
-            evidence, share = _posterior_mean(likelihood + SHARE_PRIOR, EXPLAINED)
+            evidence, share = _posterior_mean(likelihood + self.share_prior, EXPLAINED)
             scores[k] = float(evidence) - _unlikely(gamma)
+            nothing[k] = likelihood[0] + self.share_prior[0] - float(evidence)
             means[k] = strengths[k] = ceiling * share
             if not of_rows:
                 kept = self._kept(groups, k, candidates) @ groups.counts / groups.counts.sum()
-                strengths[k] = ceiling * _equivalent(likelihood + SHARE_PRIOR, EXPLAINED, kept)
+                strengths[k] = ceiling * _equivalent(likelihood + self.share_prior, EXPLAINED, kept)
         score, probability = _normalised(scores)
+        if self.doubt > IN_DOUBT and float(probability @ np.exp(nothing)) > UNLIKELY:
+            strengths[:] = means[:] = 0.0  # a little of nothing may be far too much
         return Signal(
             strength=np.outer(probability * strengths, groups.signal_weights),
             mean=np.outer(probability * means, groups.signal_weights),
@@ -144,7 +160,7 @@ class SignalModel:
             return replicas
         mixing = np.mean(replicas.bases**2, axis=0)
         values = replicas.truths @ mixing  # (copies, d)
-        shares, prior = EXPLAINED[FEWER, None, None], SHARE_PRIOR[FEWER, None]
+        shares, prior = EXPLAINED[FEWER, None, None], self.share_prior[FEWER, None]
         scores = []
         for k, gamma in enumerate(GAMMAS):
             expected = (replicas.truths**2 * self.shapes[k]) @ mixing
