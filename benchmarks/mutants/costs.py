@@ -50,7 +50,7 @@ CALIBRATED = (
         "the lattice margin is not taken off the budget",
         (
             Patch(
-                "planning/make.py",
+                "planning/noise.py",
                 "mu = mu_of(budget, margin=margin(decided))",
                 "mu = mu_of(budget)",
             ),
@@ -61,7 +61,7 @@ CALIBRATED = (
         "the lattice margin is zero",
         (
             Patch(
-                "planning/make.py",
+                "planning/noise.py",
                 "return lattice_margin(count, SMALLEST_VARIANCE_BITS)",
                 "return 0.0",
             ),

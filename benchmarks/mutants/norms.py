@@ -42,8 +42,8 @@ NORMS = (
         (
             Patch(
                 "planning/make.py",
-                "left = remaining_mu(mu, searches)\n        if starts",
-                "left = mu\n        if starts",
+                "left = remaining_mu(mu, searches)\n    rounds,",
+                "left = mu\n    rounds,",
             ),
         ),
         (f"{_COST}::test_both_stages_together_spend_mu_and_no_more[both-0.05-1.0]",),

@@ -103,7 +103,7 @@ ROUNDS = (
     ),
     Mutant(
         "the lattice margin counts the numbers of one round",
-        (Patch("planning/make.py", "    count *= rounds\n", ""),),
+        (Patch("planning/noise.py", "    count *= rounds\n", ""),),
         (f"{_BUDGETS}::test_the_margin_counts_the_numbers_of_all_rounds",),
     ),
     Mutant(

@@ -15,7 +15,7 @@ import math
 from fractions import Fraction
 
 from primo.errors import InputError, PrivacyError
-from primo.planning.make import margin_of, paper_algorithm, sampled_scales
+from primo.planning.noise import margin_of, paper_algorithm, sampled_scales
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.rounds import why_one_round
 from primo.planning.searches import Searches, searched_numbers

@@ -4,39 +4,41 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from primo.errors import Argument, BoundsError, InputError, Message, WeakGuaranteeWarning
 from primo.planning.blocks import block_shares, block_starts, chosen_covariance
+from primo.planning.noise import (
+    Noise,
+    margin_of,
+    paper_algorithm,
+    paper_noise,
+    remaining_mu,
+    sampled_noise,
+    search_within,
+)
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.rounds import AUTO_ROUNDS, check_rounds, why_one_round
-from primo.planning.searches import NONE, Columns, Searches, plan_searches, searched_numbers
+from primo.planning.searches import Columns, Searches, searched_numbers
 from primo.planning.settings import Settings, associations_for, check_choices, spelled_missing
 from primo.privacy.blocks import block_grid, numbers_inside
 from primo.privacy.bounds import Bounds, as_bounds, missing_bounds
 from primo.privacy.budget import Budget, is_whole
-from primo.privacy.calibration import epsilon_with_margin, lattice_margin, mu_of, split_ratio
-from primo.privacy.grid import SMALLEST_VARIANCE_BITS, Grid, joint_grid, make_grid
-from primo.privacy.lengths import BINS
+from primo.privacy.calibration import split_ratio
+from primo.privacy.clip import Clip
+from primo.privacy.grid import Grid, joint_grid, make_grid
 from primo.privacy.norm_search import DEFAULT_SHARE
-from primo.privacy.paper import PaperAlgorithm, paper_scales
-from primo.privacy.perturbation import Perturbation, perturbation
+from primo.privacy.perturbation import perturbation
 from primo.privacy.protection import Protection
 from primo.privacy.rounds import make_rounds, round_shares
 from primo.privacy.sensitivity import joint_distance
-from primo.privacy.subsampling import SampledScales, calibrate, true_delta, true_epsilon
 
-__all__ = [
-    "FULL_OUTCOME_MOMENTS",
-    "extension_plan",
-    "make_plan",
-    "margin_of",
-    "paper_algorithm",
-    "remaining_mu",
-    "sampled_scales",
-]
+__all__ = ["FULL_OUTCOME_MOMENTS", "extension_plan", "make_plan"]
 
 #: Up to this many outcomes all of YᵀY is released, beyond it only its diagonal.
 FULL_OUTCOME_MOMENTS = 512
@@ -77,30 +79,25 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     starts = None
     if origin is CovarianceOrigin.BLOCKS:
         starts = block_starts(settings.blocks, d, covariance)
-    inside = None if starts is None else numbers_inside(starts) + d * intercept
     auto_norms = _auto_norms(settings, features=features, outcomes=outcomes)
-    histograms, count = len(auto_norms), _round_count(settings, protection, origin)
-    perturbed = n if settings.association == "perturbed" else None
-    margin = margin_of(
+    count = _round_count(settings, protection, origin)
+    margin = partial(
+        margin_of,
         d + intercept,
         l,
         full,
-        histograms=histograms,
+        histograms=len(auto_norms),
         rounds=count,
-        inside=inside,
-        perturbed_rows=perturbed,
+        inside=None if starts is None else numbers_inside(starts) + d * intercept,
+        perturbed_rows=n if settings.association == "perturbed" else None,
     )
-    covariance_noisy = protection.features_private and origin is CovarianceOrigin.ROWS
-    searches, rounds, blocked = NONE, None, None
-    noise: Perturbation | None = None
     if settings.calibration != "exact":
         algorithm = paper_algorithm(protection, settings.calibration, rows)
-        calibrated = _paper(budget, n, algorithm, protection, rows, margin)
+        noise = paper_noise(budget, n, algorithm, protection, rows, margin())
     elif rows is not None and rows < n:
-        calibrated = _sampled(budget, n, l, rows, settings.split, margin)
+        noise = sampled_noise(budget, n, l, rows, settings.split, margin())
     else:
-        # Where no covariance is paid for there is nothing to split; 2 minimises σ₂.
-        ratio = (settings.split or split_ratio(l)) if covariance_noisy else 2.0
+        from_rows = origin is CovarianceOrigin.ROWS
         blocks = {
             block: Columns.of(bounds, width, movable=movable)
             for block, bounds, width, private, movable in (
@@ -109,72 +106,101 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
                     features,
                     d,
                     protection.features_private,
-                    intercept and origin is CovarianceOrigin.ROWS,
+                    intercept and from_rows,
                 ),
                 ("outcomes", outcomes, l, protection.outcomes_private, intercept),
             )
             if block in auto_norms and private
         }
-        mu, margin, searches = _searched(
+        mu, total, searches = search_within(
             blocks,
             budget=budget,
             share=settings.norm_share,
             n=n,
-            margin=lambda found: margin_of(
-                d + intercept,
-                l,
-                full,
-                histograms=histograms,
-                rounds=count,
-                further=searched_numbers(found, d=d, l=l),
-                inside=inside,
-                perturbed_rows=perturbed,
-            ),
+            margin=lambda found: margin(further=searched_numbers(found, d=d, l=l)),
         )
-        left = remaining_mu(mu, searches)
-        if starts is not None:
-            shares = block_shares(features.clip(d, "features"), starts, settings.block_norms)
-            grid, blocked = block_grid(mu=left, n=n, starts=starts, shares=shares)
-        elif count == 1:
-            grid = joint_grid(mu=left, split=ratio, n=n)
-        else:
-            rounds = make_rounds(mu=left, split=ratio, n=n, shares=round_shares(count))
-            grid = rounds.grids[0]
-        if perturbed:
-            noise = perturbation(mu=left, radius_squared=grid.outcome_radius_squared)
-        calibrated = mu, budget.epsilon, ratio, grid
-    mu, given, ratio, grid = calibrated
+        # Where no covariance is paid for there is nothing to split; 2 minimises σ₂.
+        paid = protection.features_private and from_rows
+        noise = _exact_noise(
+            settings,
+            mu=mu,
+            margin=total,
+            searches=searches,
+            split=(settings.split or split_ratio(l)) if paid else 2.0,
+            n=n,
+            count=count,
+            starts=starts,
+            features=features.clip(d, "features"),
+        )
     plan = Plan(
         n=n,
         d=d,
         l=l,
         protection=protection,
         budget=budget,
-        mu=mu,
-        epsilon=given,
-        margin=margin,
-        split=ratio,
+        mu=noise.mu,
+        epsilon=noise.epsilon,
+        margin=noise.margin,
+        split=noise.split,
         features=features.clip(d, "features"),
         outcomes=outcomes.clip(l, "outcomes"),
         intercept=intercept,
         full_outcome_moments=full,
         missing=spelled_missing(settings.missing),
-        grid=grid,
+        grid=noise.grid,
         association=settings.association,
         calibration=settings.calibration,
         sampled=rows if rows is None or rows < n else None,
         covariance_origin=origin,
         rows_per_person=settings.rows_per_person,
         auto_norms=auto_norms,
-        norm_search=searches.norms,
-        centre_search=searches.centres,
-        column_search=searches.columns,
-        rounds=rounds,
-        blocks=blocked,
-        perturbation=noise,
+        norm_search=noise.searches.norms,
+        centre_search=noise.searches.centres,
+        column_search=noise.searches.columns,
+        rounds=noise.rounds,
+        blocks=noise.blocks,
+        perturbation=noise.perturbation,
     )
     _check_fallback(plan, features=features, outcomes=outcomes)
     return plan
+
+
+def _exact_noise(
+    settings: Settings,
+    *,
+    mu: float,
+    margin: float,
+    searches: Searches,
+    split: float,
+    n: int,
+    count: int,
+    starts: NDArray[np.int64] | None,
+    features: Clip,
+) -> Noise:
+    """Choose the noise of the moments, of all rounds, within what the searches leave of mu."""
+    left = remaining_mu(mu, searches)
+    rounds, blocks, perturbed = None, None, None
+    if starts is not None:
+        shares = block_shares(features, starts, settings.block_norms)
+        grid, blocks = block_grid(mu=left, n=n, starts=starts, shares=shares)
+    elif count == 1:
+        grid = joint_grid(mu=left, split=split, n=n)
+    else:
+        rounds = make_rounds(mu=left, split=split, n=n, shares=round_shares(count))
+        grid = rounds.grids[0]
+    if settings.association == "perturbed":
+        perturbed = perturbation(mu=left, radius_squared=grid.outcome_radius_squared)
+    return Noise(
+        mu=mu,
+        epsilon=settings.epsilon,
+        margin=margin,
+        split=split,
+        grid=grid,
+        searches=searches,
+        rounds=rounds,
+        blocks=blocks,
+        perturbation=perturbed,
+    )
 
 
 def _round_count(settings: Settings, protection: Protection, origin: CovarianceOrigin) -> int:
@@ -197,38 +223,6 @@ def _round_count(settings: Settings, protection: Protection, origin: CovarianceO
             remedy=Message.of("use ", Argument("rounds", 1)),
         )
     return int(settings.rounds)
-
-
-def remaining_mu(mu: float, searches: Searches) -> float:
-    """Return what the stages that find bounds leave of mu, never more than that."""
-    if searches == NONE:
-        return mu
-    return math.sqrt(mu**2 - float(searches.spent)) * (1 - 1e-12)
-
-
-def _searched(
-    blocks: dict[str, Columns],
-    *,
-    budget: Budget,
-    share: float,
-    n: int,
-    margin: Callable[[Searches], float],
-) -> tuple[float, float, Searches]:
-    """Decide on the stages that find bounds; return mu, the lattice margin and the stages.
-
-    The margin grows with the numbers that the stages release, and mu falls with the margin, by less
-    than its last digits: what is decided with the one is made with the other.
-    """
-    decided = NONE
-    for _ in range(3):
-        mu = mu_of(budget, margin=margin(decided))
-        found = plan_searches(blocks, mu=mu, share=share, n=n)
-        if margin(found) == margin(decided):
-            return mu, margin(found), found
-        decided = found
-    # A tie that every new margin decides otherwise: norms alone, whose margin is the least.
-    mu = mu_of(budget, margin=margin(NONE))
-    return mu, margin(NONE), Searches(norms=found.norms)
 
 
 def _auto_norms(settings: Settings, *, features: Bounds, outcomes: Bounds) -> tuple[str, ...]:
@@ -333,7 +327,7 @@ def extension_plan(
     blocks = {}
     if auto_norms and earlier.protection.outcomes_private:
         blocks["outcomes"] = Columns.of(outcomes, l, movable=earlier.intercept)
-    mu, margin, searches = _searched(
+    mu, margin, searches = search_within(
         blocks,
         budget=budget,
         share=DEFAULT_SHARE,
@@ -396,73 +390,6 @@ def extension_plan(
     return plan
 
 
-_Calibrated = tuple[float, float, float, Grid]  # mu, epsilon, split, grid
-
-
-def paper_algorithm(
-    protection: Protection, calibration: str, covariance_rows: int | None
-) -> PaperAlgorithm:
-    """Return the algorithm of the paper that a request stands for."""
-    if calibration == "paper-alg3":
-        return PaperAlgorithm.LAMBDA_REUSE_COV
-    if covariance_rows is not None:
-        return PaperAlgorithm.SUB_SAMP_REUSE_COV
-    return {
-        Protection.BOTH: PaperAlgorithm.REUSE_COV_GAUSS,
-        Protection.FEATURES: PaperAlgorithm.REUSE_COV_PROJ_Y,
-        Protection.OUTCOMES: PaperAlgorithm.REUSE_COV_PROJ_X,
-    }[protection]
-
-
-def _paper(
-    budget: Budget,
-    n: int,
-    algorithm: PaperAlgorithm,
-    protection: Protection,
-    covariance_rows: int | None,
-    margin: float,
-) -> _Calibrated:
-    """Noise as the paper prints it, and the epsilon that it truly gives."""
-    scales = paper_scales(algorithm, budget, rows=n, sampled=covariance_rows)
-    q = scales.association**-2
-    p = scales.covariance**-2 if protection.features_private else q / 2
-    grid = make_grid(p=p, q=q, n=n)
-    released = grid.p if protection.features_private else 0 * grid.p
-    mu = math.sqrt(joint_distance(released, grid.q, grid.s)) * (1 + 1e-12)
-    if covariance_rows is not None and covariance_rows < n:
-        scales_drawn = sampled_scales(n, covariance_rows, grid)
-        given = true_epsilon(scales_drawn, budget.delta * math.exp(-2 * margin)) + 2 * margin
-    else:
-        given = epsilon_with_margin(mu, budget.delta, margin)
-    return mu, given, q / p, grid
-
-
-def _sampled(
-    budget: Budget, n: int, l: int, covariance_rows: int, split: float | None, margin: float
-) -> _Calibrated:
-    """Noise for a covariance of sampled rows and an association of all rows."""
-    scales = calibrate(budget, rows=n, sampled=covariance_rows, l=l, split=split, margin=margin)
-    p, q, _ = scales.squares
-    # Room for the float rounding of p and q; more is rarely needed, at the smallest budgets.
-    for room in (1e-11, 1e-8, 1e-5):
-        grid = make_grid(p=p * (1 - room), q=q * (1 - room), n=n)
-        given = true_delta(sampled_scales(n, covariance_rows, grid), budget.epsilon - 2 * margin)
-        if given <= budget.delta * math.exp(-2 * margin):
-            return scales.public_mu, budget.epsilon, scales.split, grid
-    raise InputError(f"{budget} is too small for a sub-sampled covariance; raise epsilon or delta")
-
-
-def sampled_scales(n: int, covariance_rows: int, grid: Grid) -> SampledScales:
-    """Return the noise scales of a grid whose covariance is that of sampled rows."""
-    return SampledScales(
-        rows=n,
-        sampled=covariance_rows,
-        covariance=float(grid.p) ** -0.5,
-        association=float(grid.q) ** -0.5,
-        outcome=float(grid.s) ** -0.5,
-    )
-
-
 def _public(value: Any, block: str, *, private: bool) -> Bounds:
     """Return the bounds; refuse bounds of a private block that were read off its own data."""
     if value is None:
@@ -479,31 +406,3 @@ def _public(value: Any, block: str, *, private: bool) -> Bounds:
 
 def _full(outcome_moments: str, l: int) -> bool:
     return outcome_moments == "full" or (outcome_moments == "auto" and l <= FULL_OUTCOME_MOMENTS)
-
-
-def margin_of(
-    width: int,
-    l: int,
-    full: bool,
-    *,
-    histograms: int = 0,
-    further: int = 0,
-    rounds: int = 1,
-    inside: int | None = None,
-    perturbed_rows: int | None = None,
-) -> float:
-    """Return the lattice margin of a release of this many numbers, `further` ones included.
-
-    `inside` is how many numbers the blocks of features hold, and their sums; None for a whole matrix.
-    With noise on the outcomes themselves, of so many rows, nothing else has noise.
-    """
-    count = (
-        (width * (width + 1) // 2 if inside is None else inside)
-        + width * l
-        + (l * (l + 1) // 2 if full else l)
-    )
-    count *= rounds
-    if perturbed_rows is not None:
-        count = perturbed_rows * l
-    count += histograms * BINS + further
-    return lattice_margin(count, SMALLEST_VARIANCE_BITS)

@@ -87,17 +87,14 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> Path:
 def write_release(release: Release, file: BinaryIO) -> None:
     """Write what `save_release` writes; its size depends on the plan and the names only."""
     plan = dataclasses.asdict(release.plan)
-    if plan["rounds"] is None:
-        del plan["rounds"]
-        if plan["perturbation"] is None:
-            del plan["perturbation"]
-        arrays: dict[str, Any] = {name: getattr(release, name) for name in _ARRAYS}
-    else:  # pooled moments are made of them again
-        del plan["perturbation"]
-        arrays = round_arrays(release.rounds)
-    if plan["blocks"] is None:
-        del plan["blocks"]
+    for part in ("rounds", "blocks", "perturbation"):  # files without them are as they were before
+        if plan[part] is None:
+            del plan[part]
+    if release.rounds:  # pooled moments are made of them again
+        arrays: dict[str, Any] = round_arrays(release.rounds)
     else:
+        arrays = {name: getattr(release, name) for name in _ARRAYS}
+    if "blocks" in plan:
         arrays.update(block_arrays(release, plan.pop("blocks")))
     for block in _CLIPS:
         clip = plan[block]
@@ -120,11 +117,8 @@ def write_release(release: Release, file: BinaryIO) -> None:
         counts = None if release.lengths is None else getattr(release.lengths, block)
         if counts is not None:
             arrays[f"{block}_lengths"] = counts
-    if release.perturbed is not None:
-        arrays["perturbed"] = release.perturbed
-    for name in _WIDE:
-        if getattr(release, name) is not None:
-            arrays[name] = getattr(release, name)
+    optional = {name: getattr(release, name) for name in ("perturbed", *_WIDE)}
+    arrays.update({name: value for name, value in optional.items() if value is not None})
     if release.projected is not None:
         arrays["projected"] = release.projected.association
         arrays["noise_left"] = np.float64(release.projected.noise_left)
