@@ -14,8 +14,8 @@ from primo.privacy.lengths import BINS, bin_of_squared
 from primo.privacy.norm_search import ENOUGH, ENOUGH_ALONE
 from primo.released.found_centres import plan_for_sums
 from primo.released.found_norms import settled_plan
-from primo.released.length_law import denoised, guessed_lengths
 from primo.released.length_law import _one_peak as one_peak
+from primo.released.length_law import denoised, guessed_lengths
 from primo.released.moments import ReleasedLengths
 
 Floats = NDArray[np.float64]
