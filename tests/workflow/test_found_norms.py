@@ -213,7 +213,7 @@ def test_a_reference_panel_follows_the_norm_that_is_found():
 
 
 def test_a_norm_that_nothing_tells_is_rough_and_said_to_be():
-    """Few rows in every bin tell nothing: features get a norm that hardly shortens, outcomes a short one."""
+    """Few rows in every bin tell nothing: features are hardly shortened, outcomes to little."""
     release = model(epsilon=1.7).fit(*rows()).release_
     counts = np.zeros(BINS)
     counts[100:400] = 10.0
