@@ -9,7 +9,7 @@ import primo
 from factories import array_source
 from primo.errors import PrivacyError
 from primo.planning.settings import Settings
-from primo.privacy.lengths import BINS, edges
+from primo.privacy.lengths import BINS
 from primo.released.found_norms import settled_plan
 from primo.released.moments import ReleasedLengths
 from primo.wall.noise import RandomBits
@@ -213,13 +213,13 @@ def test_a_reference_panel_follows_the_norm_that_is_found():
 
 
 def test_a_norm_that_nothing_tells_is_rough_and_said_to_be():
-    """Few rows in every bin light none: the norm is then the middle of the counts."""
+    """Few rows in every bin tell nothing: features are hardly shortened, outcomes to little."""
     release = model(epsilon=1.7).fit(*rows()).release_
     counts = np.zeros(BINS)
     counts[100:400] = 10.0
     lengths = ReleasedLengths(features=counts, outcomes=counts)
     planned = replace(release.plan, features=replace(release.plan.features, norm=1.0))
     settled = settled_plan(planned, lengths)
-    assert settled.features.norm == pytest.approx(edges()[250], rel=0.1)
+    assert settled.features.norm > 1e3 * settled.outcomes.norm
     said = replace(release, plan=settled, lengths=lengths).statement()
     assert "told no norm" in " ".join(said.split())

@@ -23,8 +23,8 @@ DEFAULT_SHARE = 0.05
 #: Standard deviations of a count: so many rows tell a typical length.
 ENOUGH = 20.0
 
-#: The same where no range gives a norm that could be used instead: of several columns, and of one or two,
-#: whose lengths spread over more bins.
+#: The same where no range gives a norm that could be used instead: of several columns, and of one or
+#: two, whose lengths spread over more bins.
 ENOUGH_ALONE, ENOUGH_NARROW = 30.0, 45.0
 
 _SEVERAL = 3  # columns

@@ -150,8 +150,8 @@ def _compared(
 ) -> tuple[Floats, Floats, Floats]:
     """Compare every bell with the counts.
 
-    Return the rows that each would hold, between `least` and `rows`; the logarithm of the likelihood it gains; and its
-    size in standard deviations of its noise, (bells,) each.
+    Return the rows that each would hold, between `least` and `rows`; the logarithm of the likelihood it
+    gains; and its size in standard deviations of its noise, (bells,) each.
     """
     bells = _bells()
     seen = bells.shape @ counts
