@@ -332,3 +332,13 @@ def test_a_delta_above_one_in_n_is_pointed_out():
     x, y, _ = cohort()
     with pytest.warns(primo.WeakGuaranteeWarning, match="1/n"):
         model(delta=0.01).fit(x, y)
+
+
+def test_columns_that_a_frame_declares_as_text_are_named():
+    people = pd.DataFrame({"age": [1.0, 2.0], "town": ["secret-a", "secret-b"]})
+    model = primo.PrimoRegressor(
+        epsilon=1, delta=1e-6, feature_bounds=(0, 9), outcome_bounds=(0, 1)
+    )
+    with pytest.raises(primo.NotNumericError, match="Declared as text: 'town'") as refused:
+        model.fit(people, [0.0, 1.0])
+    assert "secret" not in str(refused.value)

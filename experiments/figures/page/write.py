@@ -175,9 +175,9 @@ The algorithms as printed state an ε that they do not all keep;
 [The paper's constants](paper-constants.md) says why. A more accurate method that spends more is not
 a better one, so those are set here beside versions that keep the budget, and only these enter
 the next section. diffprivlib under-counts several outcomes and over-counts much else: asked for
-5, it truly spends what the table says; the version that enters the next section asks for as much as makes that 5.
-DP-SGD by outcome and SSP with advanced composition spend less than they may because their
-composition (zCDP, advanced) is not tight; that is how they are used."""
+5, it truly spends what the table says; the version that enters the next section asks
+for as much as makes that 5. DP-SGD by outcome and SSP with advanced composition spend less than
+they may because their composition (zCDP, advanced) is not tight; that is how they are used."""
 
 _SUMMARY = """\
 Mean R² at equal true privacy: a method is in a row only if its true (ε, δ) is at most what was
