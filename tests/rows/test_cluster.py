@@ -1,5 +1,6 @@
 """Moments on a cluster: the same bits, even if workers die, and no private values in messages."""
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -351,6 +352,22 @@ def test_local_workers_are_closed_to_others(client):
 def test_what_is_no_client_is_refused(bad):
     with pytest.raises(InputError, match=r"must be a distributed\.Client"), open_client(bad):
         pass
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_script_without_a_main_guard_is_told_so(monkeypatch, again):
+    """The first process sees that no worker starts; a worker that runs the script starts none."""
+    started = []
+
+    def fails(**given):
+        started.append(given)
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr(distributed, "LocalCluster", fails)
+    monkeypatch.setattr(multiprocessing.current_process(), "_inheriting", again, raising=False)
+    with pytest.raises(InputError, match="worker processes.*__main__"), open_client(2):
+        pass
+    assert len(started) == (not again)
 
 
 def test_no_scheduler_there():

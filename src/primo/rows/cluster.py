@@ -18,6 +18,7 @@ from copy import copy
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import count, pairwise
+from multiprocessing import current_process
 from typing import Any, Literal, TypeGuard
 from uuid import uuid4
 
@@ -65,13 +66,7 @@ def open_client(workers: Any) -> Iterator[Any]:
             yield opened
     elif isinstance(workers, int) and workers >= 1 and not isinstance(workers, bool):
         with (
-            distributed.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-                security=True,
-            ) as cluster,
+            _start(distributed, workers) as cluster,
             distributed.Client(cluster, set_as_default=False) as opened,
         ):
             yield opened
@@ -351,6 +346,29 @@ def _index(rows: Rows) -> Any:
 
 def _slice(sample: NDArray[np.bool_] | None, start: int, stop: int) -> NDArray[np.bool_] | None:
     return None if sample is None else sample[start:stop]
+
+
+def _start(distributed: Any, workers: int) -> Any:
+    """Start worker processes on this machine; a script without a main guard would start itself again."""
+    again = getattr(current_process(), "_inheriting", False)  # a worker that runs the script
+    try:
+        if not again:
+            return distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+                security=True,
+            )
+    except RuntimeError:
+        pass  # its message is that of an unnamed process ("Nanny failed to start.")
+    raise InputError(
+        "the local worker processes did not start",
+        argument="workers",
+        value=workers,
+        remedy="they run your script from its beginning: put what it does under "
+        '`if __name__ == "__main__":` (docs/cluster.md)',
+    )
 
 
 def _connect(distributed: Any, address: str) -> Any:

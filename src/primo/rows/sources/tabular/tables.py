@@ -110,6 +110,8 @@ def _open_all(
             scratch=scratch,
         )
     if suffix not in _PARQUET + _FEATHER or packed:
+        if Path(table).is_dir():
+            raise InputError(f"{table} is a folder; give a file")
         raise InputError(f"{table} is not a kind of table that primo knows; give {_supported()}")
     opener = open_parquet if suffix in _PARQUET else open_feather
     return opener(table, id_column=id_column, missing=missing, scratch=scratch)
