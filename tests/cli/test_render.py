@@ -23,6 +23,7 @@ COMPUTED = {
         "signal.feature_spread",
         "signal.outcome_spread",
     ),
+    ("forecast/blocks.py", "name"): ("heritability", "causal"),
     ("forecast/compare.py", "name"): ("n", "d", "l"),
     ("forecast/compare.py", "f'signal.{block}_sd'"): ("signal.feature_sd", "signal.outcome_sd"),
     ("forecast/law.py", "f'signal.{name}'"): (

@@ -158,11 +158,39 @@ def test_a_file_cannot_claim_less_noise(name, change):
     changed = getattr(release.plan.blocks, name).copy()
     changed[-1] += change
     blocks = dataclasses.replace(release.plan.blocks, **{name: changed})
-    forged = dataclasses.replace(release, plan=dataclasses.replace(release.plan, blocks=blocks))
+    own = dataclasses.replace(release.blocks, starts=blocks.starts)
+    plan = dataclasses.replace(release.plan, blocks=blocks)
+    forged = dataclasses.replace(release, plan=plan, blocks=own)
     file = io.BytesIO()
     write_release(forged, file)
     with pytest.raises((PrivacyError, InputError)):
         read_release(file, "it")
+
+
+def test_blocks_that_a_panel_has_joined_are_not_saved():
+    release = a_release()
+    joined = dataclasses.replace(release.blocks, starts=np.array([0, 10]))
+    with pytest.raises(InputError, match="a panel has supplied"):
+        write_release(dataclasses.replace(release, blocks=joined), io.BytesIO())
+
+
+@pytest.mark.parametrize("protection", ["both", "features", "outcomes"])
+@pytest.mark.parametrize("covariance", ["blocks", "none"])
+def test_a_regressor_predicts_with_them(covariance, protection):
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 3, (20_000, 12))
+    y = 0.3 * x[:, 0] - 0.2 * x[:, 7] + rng.normal(size=20_000) * 0.2
+    model = primo.PrimoRegressor(
+        epsilon=5,
+        delta=1e-8,
+        protection=protection,
+        feature_bounds=(0, 2),
+        outcome_bounds=(-2, 2),
+        covariance=covariance,
+        blocks=[0, 4, 12] if covariance == "blocks" else None,
+    ).fit(x, y)
+    assert model.coef_[[0, 7]] == pytest.approx([0.3, -0.2], abs=0.05)
+    assert np.mean(model.predict(x) - y) == pytest.approx(0, abs=0.05)
 
 
 def test_a_plan_cannot_hide_its_blocks():

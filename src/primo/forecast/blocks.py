@@ -119,7 +119,7 @@ def forecast_blocks(
     n: int,
     scales: BlockScales,
     trait: Trait,
-    draws: int = 3,
+    draws: int | None = None,
     seed: int = SEED,
 ) -> float:
     """Predict R² of the polygenic score on new people, before any data is read.
@@ -134,6 +134,8 @@ def forecast_blocks(
         Noise of the release.
     trait
         What is assumed of the trait.
+    draws
+        Traits to average over; by default enough for three times `ENOUGH` features.
 
     Notes
     -----
@@ -155,6 +157,8 @@ def forecast_blocks(
     total = int(widths.sum())
     sigma = np.broadcast_to(np.asarray(scales.blocks, dtype=np.float64), widths.shape)
     found = []
+    if draws is None:
+        draws = max(3, -(-3 * ENOUGH // total))
     for _ in range(draws):
         order = rng.permutation(len(linkage))
         count = int(np.searchsorted(np.cumsum(widths[order]), min(ENOUGH, total))) + 1
@@ -168,7 +172,8 @@ def forecast_blocks(
         moments = draw_moments(rng, some, effects, n=n, scales=noise)
         r2, _ = score(fit_blocks(moments).coefficients[:, 0], effects, some)
         found.append(r2 / part)
-    return float(np.mean(found))
+    # A part of the blocks knows the prior less well than all do, and may seem to do harm.
+    return max(float(np.mean(found)), 0.0)
 
 
 def _root(matrix: Floats) -> Floats:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from primo.errors import InputError
 from primo.planning.plan import Plan
 from primo.privacy.blocks import BlockGrid
 from primo.released.blocks import ReleasedBlocks
@@ -21,6 +22,11 @@ def block_arrays(release: ReleasedMoments, grid: dict[str, Any]) -> dict[str, ND
     """Return the arrays to store: those of the grid, the lower triangle of every block, and the sums."""
     if release.blocks is None:
         raise ValueError("the plan has blocks, and the release has none")
+    if not np.array_equal(release.blocks.starts, grid["starts"]):
+        raise InputError(
+            "the blocks of this release are not those that were released: a panel has supplied linkage",
+            remedy="save the release as it was made; a panel can be attached again after loading",
+        )
     lower = [square[np.tril_indices(len(square))] for square in release.blocks.covariance]
     return {
         **{f"blocks_{name}": grid[name] for name in _GRID},
