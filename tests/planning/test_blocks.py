@@ -158,7 +158,9 @@ def test_a_file_cannot_claim_less_noise(name, change):
     changed = getattr(release.plan.blocks, name).copy()
     changed[-1] += change
     blocks = dataclasses.replace(release.plan.blocks, **{name: changed})
-    forged = dataclasses.replace(release, plan=dataclasses.replace(release.plan, blocks=blocks))
+    own = dataclasses.replace(release.blocks, starts=blocks.starts)
+    plan = dataclasses.replace(release.plan, blocks=blocks)
+    forged = dataclasses.replace(release, plan=plan, blocks=own)
     file = io.BytesIO()
     write_release(forged, file)
     with pytest.raises((PrivacyError, InputError)):
