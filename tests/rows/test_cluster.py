@@ -364,7 +364,7 @@ def test_a_script_without_a_main_guard_is_told_so(monkeypatch, again):
 
     monkeypatch.setattr(distributed, "LocalCluster", fails)
     monkeypatch.setattr(multiprocessing.current_process(), "_inheriting", again, raising=False)
-    with pytest.raises(InputError, match="worker processes.*__main__"), open_client(2):
+    with pytest.raises(InputError, match=r"worker processes.*__main__"), open_client(2):
         pass
     assert len(started) == (not again)
 
