@@ -45,8 +45,7 @@ def test_a_hopeless_score_does_not_run_into_the_next_column():
 
 
 def test_a_folder_for_a_table_is_called_a_folder(tmp_path):
-    out = tmp_path / "x"
-    line = f"fit --table {tmp_path} --features a --outcomes b --epsilon 1 --delta 1e-6 --out {out}"
+    line = f"fit --table {tmp_path} --features a --outcomes b --epsilon 1 --out {tmp_path}/x"
     shown = CliRunner().invoke(main, line)
     assert shown.exit_code == 2
     assert "is a folder; give a file" in shown.output
