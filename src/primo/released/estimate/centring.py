@@ -116,7 +116,7 @@ def centred(release: ReleasedMoments) -> Centred:
         association = public.row_space.reduce(association)
     elif plan.intercept:
         s = sigma1 / math.sqrt(2)
-        found = _feature_means(release.covariance, n=plan.n, constant=plan.constant, s=s)
+        found = feature_means(release.covariance, n=plan.n, constant=plan.constant, s=s)
         length = math.hypot(plan.constant, float(np.linalg.norm(found)))
         axis = np.append(found, plan.constant) / length
         feature_variance = (s / (plan.n * length)) ** 2
@@ -187,7 +187,7 @@ def _about(
     return centred, errors
 
 
-def _feature_means(covariance: Floats, *, n: int, constant: float, s: float) -> Floats:
+def feature_means(covariance: Floats, *, n: int, constant: float, s: float) -> Floats:
     """Means of the features in scaled units, from the whole released matrix, (d,).
 
     The constant's column tells them with noise s/(n·c) each. With ṽ = (m, c) of length ρ for means m

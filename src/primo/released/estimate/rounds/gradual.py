@@ -7,8 +7,7 @@ with the true A, so a small step along G_t moves the coefficients along the *tru
 
     W_{t+1} = W_t + V diag(1/(ã + λ)) VᵀG_t/κ_t,
 
-with ã the expected vᵀAv along the noisy eigenvectors (`spectrum.expected_spectrum`, with the trace of
-Â): a full step along the directions that stand out, and a gradient step of length 1/λ elsewhere. λ is at
+with ã the expected vᵀAv along the noisy eigenvectors (`pooling.possible_spectrum`): a full step along the directions that stand out, and a gradient step of length 1/λ elsewhere. λ is at
 least half the radius of the noise, so that steps are stable. And the way of all steps, T/λ, is no longer
 than 1/a₀ with a₀ = `WAY`·σ̄/τ: beyond it, directions with a < a₀, in which noise outweighs signal, would
 be fitted (early stopping). τ² is the variance of a coefficient by the method of moments on the pooled
@@ -25,8 +24,7 @@ from numpy.typing import NDArray
 
 from primo.planning.plan import Plan
 from primo.released.estimate.rounds.lengths import residual_lengths
-from primo.released.estimate.rounds.pooling import pool
-from primo.released.estimate.spectrum import expected_spectrum
+from primo.released.estimate.rounds.pooling import pool, possible_spectrum
 from primo.released.rounds import ReleasedRound
 
 __all__ = ["LOST", "gradual_coefficients", "gradual_step", "is_gradual", "lost_in_noise"]
@@ -60,14 +58,12 @@ def gradual_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Matrix:
     Cost: one decomposition of the covariance and four products of width² by l.
     """
     last, pooled = rounds[-1], pool(plan, rounds)
-    kappa = residual_lengths(plan.n, rounds).slopes
+    kappa = residual_lengths(plan, rounds).slopes
     values, vectors = np.linalg.eigh(pooled.covariance)
     sigma = pooled.scales.covariance
-    expected = _with_trace(expected_spectrum(values, sigma), values, sigma)
+    expected = possible_spectrum(values, sigma)
     radius = sigma * math.sqrt(2 * len(values))
-    # With ã for Â: the noise of Â along W̄ would pass for signal.
-    rest = pooled.association - pooled.covariance @ pooled.offset
-    total = vectors.T @ rest + expected[:, None] * (vectors.T @ pooled.offset)
+    total = vectors.T @ pooled.association
     stop = _stop(total, expected, pooled.scales.association, done=len(rounds) / plan.round_count)
     damping = max(DAMPING * radius, plan.round_count * stop)
     step = vectors.T @ (last.association / kappa[-1])
@@ -93,13 +89,3 @@ def _stop(total: Matrix, expected: Matrix, noise: float, *, done: float) -> floa
     strength = max(energy, 0.0) / max(float(expected @ expected), 1e-300)  # τ²
     # Without a trace of signal a step is as short as can be.
     return WAY * noise * math.sqrt(done / strength) if strength > 0 else float(expected.max())
-
-
-def _with_trace(expected: Matrix, values: Matrix, sigma: float) -> Matrix:
-    """Shrink what is below half the radius until the sum is that of the released eigenvalues."""
-    low = expected < sigma * math.sqrt(2 * len(values)) / 2
-    wanted = max(float(values.sum()), 0.0) - float(expected[~low].sum())
-    found = float(expected[low].sum())
-    if found > 0:
-        expected = np.where(low, expected * np.clip(wanted / found, 0.05, 1.5), expected)
-    return np.asarray(np.maximum(expected, 1e-6 * float(expected.max())))

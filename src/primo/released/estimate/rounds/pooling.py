@@ -18,6 +18,7 @@ strong would then be those of the noise, and the two-sided filter would let it p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,9 +26,11 @@ from numpy.typing import NDArray
 
 from primo.planning.plan import Plan
 from primo.released.estimate.rounds.lengths import residual_lengths
+from primo.released.estimate.centring import feature_means
+from primo.released.estimate.spectrum import expected_spectrum
 from primo.released.rounds import Pooled, ReleasedRound, Scales
 
-__all__ = ["pool"]
+__all__ = ["expected_product", "pool", "possible_spectrum"]
 
 Matrix = NDArray[np.float64]
 
@@ -40,12 +43,14 @@ def pool(plan: Plan, rounds: Sequence[ReleasedRound]) -> Pooled:
     first = rounds[0]
     shares, sigma1 = _weights(np.array([r.covariance_sigma for r in rounds]))
     covariance = _mean(shares, [r.covariance for r in rounds])
-    found = residual_lengths(plan.n, rounds)
+    found = residual_lengths(plan, rounds)
     kappa = found.slopes
     whole = _unshortened(first, found.lengths[0], plan.n)
     shares, sigma2 = _weights(np.array([r.association_sigma for r in rounds]) / kappa)
     offset = _mean(shares, [r.coefficients for r in rounds])
-    association = _mean(shares / kappa, [r.association for r in rounds]) + covariance @ offset
+    association = _mean(shares / kappa, [r.association for r in rounds]) + expected_product(
+        plan, covariance, sigma1, offset
+    )
     return Pooled(
         covariance=covariance,
         association=association,
@@ -58,6 +63,42 @@ def pool(plan: Plan, rounds: Sequence[ReleasedRound]) -> Pooled:
         ),
         offset=offset,
     )
+
+
+def expected_product(plan: Plan, covariance: Matrix, sigma: float, coefficients: Matrix) -> Matrix:
+    """Return ÃW, (width, l), with Ã what the true covariance is expected to be, given Â."""
+    if sigma == 0:
+        return np.asarray(covariance @ coefficients)
+    if not plan.intercept:
+        return _filtered(covariance, sigma, coefficients)
+    n, c = plan.n, plan.constant
+    means = feature_means(covariance, n=n, constant=c, s=sigma / math.sqrt(2))
+    slopes = coefficients[:-1]
+    about = covariance[:-1, :-1] - n * np.outer(means, means)
+    predicted = n * (means @ slopes + c * coefficients[-1])  # (l,) the sum over rows
+    product = _filtered(about, sigma, slopes) + np.outer(means, predicted)
+    return np.vstack([product, c * predicted])
+
+
+def _filtered(covariance: Matrix, sigma: float, coefficients: Matrix) -> Matrix:
+    values, vectors = np.linalg.eigh(covariance)
+    expected = possible_spectrum(values, sigma)
+    return np.asarray(vectors @ (expected[:, None] * (vectors.T @ coefficients)))
+
+
+def possible_spectrum(values: Matrix, sigma: float) -> Matrix:
+    """Return the expected vᵀAv (d,) along noisy eigenvectors, with the sum of the released eigenvalues.
+
+    What is below half the radius of the noise is lowered for that: each may be anything from 0 to the
+    noise, so together they may come out several times too large.
+    """
+    expected = expected_spectrum(values, sigma)
+    low = expected < sigma * math.sqrt(2 * len(values)) / 2
+    wanted = max(float(values.sum()), 0.0) - float(expected[~low].sum())
+    found = float(expected[low].sum())
+    if found > 0:
+        expected = np.where(low, expected * np.clip(wanted / found, 0.05, 1.5), expected)
+    return np.asarray(np.maximum(expected, 1e-6 * float(expected.max())))
 
 
 def _unshortened(first: ReleasedRound, length: float, n: int) -> float:
