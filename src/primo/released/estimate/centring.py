@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError
-from primo.planning.plan import CovarianceOrigin
+from primo.planning.plan import CovarianceOrigin, Plan
 from primo.released.estimate.means import shrunk_means
 from primo.released.estimate.problem import NoisyMoments
 from primo.released.moments import PublicFeatures, ReleasedMoments
 
-__all__ = ["Centred", "centred", "reflect"]
+__all__ = ["Centred", "ConstantPart", "centred", "constant_part", "reflect"]
 
 Floats = NDArray[np.float64]
 
@@ -64,6 +64,40 @@ class Centred:
         theta[:-1] += coefficients
         theta[-1] -= self.start[-1] * (self.public_features.means @ coefficients)
         return theta
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConstantPart:
+    """Where the constant is in a released covariance with an intercept."""
+
+    means: Floats  # (d,) m, of the features
+    axis: Floats  # (width,) v
+    length: float  # of (m, c)
+    start: Floats  # (width,) q
+    covariance: Floats  # (d, d) of z
+    values: Floats  # (d,) its eigenvalues
+    vectors: Floats  # (d, d) its eigenvectors
+
+
+def constant_part(plan: Plan, covariance: Floats, sigma1: float) -> ConstantPart:
+    """Find the axis of the constant and the coefficients of a constant prediction."""
+    found = _feature_means(
+        covariance, n=plan.n, constant=plan.constant, s=sigma1 / math.sqrt(2)
+    )
+    length = math.hypot(plan.constant, float(np.linalg.norm(found)))
+    axis = np.append(found, plan.constant) / length
+    about = reflect(axis, reflect(axis, covariance).T)[:-1, :-1]
+    values, vectors = np.linalg.eigh(about)
+    alone = np.append(np.zeros(plan.d), 1 / plan.constant)
+    return ConstantPart(
+        means=found,
+        axis=axis,
+        length=length,
+        start=_start(covariance, values, axis, length, alone, sigma1),
+        covariance=about,
+        values=values,
+        vectors=vectors,
+    )
 
 
 def reflect(axis: Floats, columns: Floats) -> Floats:
@@ -116,14 +150,10 @@ def centred(release: ReleasedMoments) -> Centred:
         association = public.row_space.reduce(association)
     elif plan.intercept:
         s = sigma1 / math.sqrt(2)
-        found = feature_means(release.covariance, n=plan.n, constant=plan.constant, s=s)
-        length = math.hypot(plan.constant, float(np.linalg.norm(found)))
-        axis = np.append(found, plan.constant) / length
-        feature_variance = (s / (plan.n * length)) ** 2
-        covariance = reflect(axis, reflect(axis, release.covariance).T)[:-1, :-1]
-        values, vectors = np.linalg.eigh(covariance)
-        decomposed = (values, vectors)
-        start = _start(release.covariance, values, axis, length, start, sigma1)
+        found = constant_part(plan, release.covariance, sigma1)
+        axis, start, covariance = found.axis, found.start, found.covariance
+        feature_variance = (s / (plan.n * found.length)) ** 2
+        decomposed = (found.values, found.vectors)
         about = association - np.outer(release.covariance @ start, means)
         association = reflect(axis, about)[:-1]
         mean_noise = s**2 * float(start @ start) * means**2
@@ -187,7 +217,7 @@ def _about(
     return centred, errors
 
 
-def feature_means(covariance: Floats, *, n: int, constant: float, s: float) -> Floats:
+def _feature_means(covariance: Floats, *, n: int, constant: float, s: float) -> Floats:
     """Means of the features in scaled units, from the whole released matrix, (d,).
 
     The constant's column tells them with noise s/(n·c) each. With ṽ = (m, c) of length ρ for means m

@@ -118,6 +118,7 @@ class Carried:
 
     share: float  # s
     filter: Floats  # (d,) g₀
+    expected: Floats  # (d,) Ã along the noisy eigenvectors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,18 +159,17 @@ class FilterRisk:
         d, k = truths.shape[1], len(shapes)
         linear, signal, noise = np.zeros((k, d)), np.zeros((k, d, d)), np.zeros(d)
         sampling = np.zeros((d, d))
-        average = None if carried is None else replicas.mean_values()
         for copy, basis in enumerate(bases):
             p = basis.T @ (truths[copy][:, None] * basis)
             share = shares[copy]
             noise += share * np.diagonal(p)
             sampling += share * p * p
-            if carried is None or average is None:
+            if carried is None:
                 b = basis.T @ ((truths[copy] ** 2 * shapes[:, copy])[:, :, None] * basis)
                 linear += share * np.diagonal(b, axis1=1, axis2=2)
             else:
                 exact = basis.T * truths[copy]  # VᵀA
-                error = np.diag(average) - p  # Vᵀ(Ã − A)V
+                error = np.diag(carried.expected) - p  # Vᵀ(Ã − A)V
                 seen = exact + carried.share * ((error * carried.filter) @ exact)  # VᵀC
                 weighted = seen * shapes[:, copy][:, None, :]
                 linear += share * np.einsum("ij,sij->si", exact, weighted)

@@ -18,6 +18,7 @@ from primo.released.estimate.outcomes import OutcomeGroups, alike, group_outcome
 from primo.released.estimate.problem import Estimate, NoisyMoments
 from primo.released.estimate.risk import Carried, FilterRisk, Replicas, simulate
 from primo.released.estimate.signal import Signal, SignalModel
+from primo.released.estimate.spectrum import possible_spectrum
 
 __all__ = ["ESTIMATORS", "FittedFilter", "estimate", "fit_filter"]
 
@@ -175,9 +176,10 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         residual = model.residual(signal, groups)
         filters = risk.best_filter(signal.strength, groups.noise_variance, residual)
         if moments.carried > 0 and moments.covariance_sigma > 0:
+            expected = possible_spectrum(values, moments.covariance_sigma)
             for _ in range(CARRIED_PASSES):
                 found = _typical(filters, signal, groups, moments.covariance_sigma)
-                carried = Carried(share=moments.carried, filter=found)
+                carried = Carried(share=moments.carried, filter=found, expected=expected)
                 risk = FilterRisk.build(replicas, model.shapes, carried)
                 filters = risk.best_filter(signal.strength, groups.noise_variance, residual)
         if moments.covariance_sigma > 0:

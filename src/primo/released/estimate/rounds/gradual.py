@@ -7,7 +7,7 @@ with the true A, so a small step along G_t moves the coefficients along the *tru
 
     W_{t+1} = W_t + V diag(1/(ã + λ)) VᵀG_t/κ_t,
 
-with ã the expected vᵀAv along the noisy eigenvectors (`pooling.possible_spectrum`): a full step along the directions that stand out, and a gradient step of length 1/λ elsewhere. λ is at
+with ã the expected vᵀAv along the noisy eigenvectors (`spectrum.possible_spectrum`): a full step along the directions that stand out, and a gradient step of length 1/λ elsewhere. λ is at
 least half the radius of the noise, so that steps are stable. And the way of all steps, T/λ, is no longer
 than 1/a₀ with a₀ = `WAY`·σ̄/τ: beyond it, directions with a < a₀, in which noise outweighs signal, would
 be fitted (early stopping). τ² is the variance of a coefficient by the method of moments on the pooled
@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from primo.planning.plan import Plan
 from primo.released.estimate.rounds.lengths import residual_lengths
-from primo.released.estimate.rounds.pooling import pool, possible_spectrum
+from primo.released.estimate.rounds.pooling import pool
+from primo.released.estimate.spectrum import possible_spectrum
 from primo.released.rounds import ReleasedRound
 
 __all__ = ["LOST", "gradual_coefficients", "gradual_step", "is_gradual", "lost_in_noise"]

@@ -25,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.planning.plan import Plan
+from primo.released.estimate.centring import constant_part, reflect
 from primo.released.estimate.rounds.lengths import residual_lengths
-from primo.released.estimate.centring import feature_means
-from primo.released.estimate.spectrum import expected_spectrum
+from primo.released.estimate.spectrum import possible_spectrum
 from primo.released.rounds import Pooled, ReleasedRound, Scales
 
-__all__ = ["expected_product", "pool", "possible_spectrum"]
+__all__ = ["expected_product", "pool"]
 
 Matrix = NDArray[np.float64]
 
@@ -66,39 +66,31 @@ def pool(plan: Plan, rounds: Sequence[ReleasedRound]) -> Pooled:
 
 
 def expected_product(plan: Plan, covariance: Matrix, sigma: float, coefficients: Matrix) -> Matrix:
-    """Return ÃW, (width, l), with Ã what the true covariance is expected to be, given Â."""
+    """Return ÃW, (width, l), with Ã what the true covariance is expected to be, given Â.
+
+    With an intercept, W is a constant prediction and the rest, whose predictions have mean 0. The
+    constant is multiplied by Â: the estimator takes the same product off again (`centring`).
+    """
     if sigma == 0:
         return np.asarray(covariance @ coefficients)
+    sigma *= math.sqrt(2 - plan.triangle_bits)  # as for the estimator
     if not plan.intercept:
-        return _filtered(covariance, sigma, coefficients)
-    n, c = plan.n, plan.constant
-    means = feature_means(covariance, n=n, constant=c, s=sigma / math.sqrt(2))
-    slopes = coefficients[:-1]
-    about = covariance[:-1, :-1] - n * np.outer(means, means)
-    predicted = n * (means @ slopes + c * coefficients[-1])  # (l,) the sum over rows
-    product = _filtered(about, sigma, slopes) + np.outer(means, predicted)
-    return np.vstack([product, c * predicted])
+        values, vectors = np.linalg.eigh(covariance)
+        return _filtered(values, vectors, sigma, coefficients)
+    found = constant_part(plan, covariance, sigma)
+    means = found.means @ coefficients[:-1] + plan.constant * coefficients[-1]
+    rest = reflect(found.axis, coefficients - np.outer(found.start, means))
+    rest[:-1] = _filtered(found.values, found.vectors, sigma, rest[:-1])
+    rest[-1] = 0.0
+    # Along the axis it is such that the rest has a sum of 0 over the rows.
+    rest[-1] = -reflect(found.axis, rest)[-1] / found.axis[-1]
+    constant = np.outer(covariance @ found.start, means)
+    return np.asarray(constant + reflect(found.axis, rest))
 
 
-def _filtered(covariance: Matrix, sigma: float, coefficients: Matrix) -> Matrix:
-    values, vectors = np.linalg.eigh(covariance)
+def _filtered(values: Matrix, vectors: Matrix, sigma: float, coefficients: Matrix) -> Matrix:
     expected = possible_spectrum(values, sigma)
     return np.asarray(vectors @ (expected[:, None] * (vectors.T @ coefficients)))
-
-
-def possible_spectrum(values: Matrix, sigma: float) -> Matrix:
-    """Return the expected vᵀAv (d,) along noisy eigenvectors, with the sum of the released eigenvalues.
-
-    What is below half the radius of the noise is lowered for that: each may be anything from 0 to the
-    noise, so together they may come out several times too large.
-    """
-    expected = expected_spectrum(values, sigma)
-    low = expected < sigma * math.sqrt(2 * len(values)) / 2
-    wanted = max(float(values.sum()), 0.0) - float(expected[~low].sum())
-    found = float(expected[low].sum())
-    if found > 0:
-        expected = np.where(low, expected * np.clip(wanted / found, 0.05, 1.5), expected)
-    return np.asarray(np.maximum(expected, 1e-6 * float(expected.max())))
 
 
 def _unshortened(first: ReleasedRound, length: float, n: int) -> float:
