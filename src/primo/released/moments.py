@@ -87,6 +87,7 @@ class ReleasedMoments:
         ReleasedRound, ...
     ] = ()  # that the moments above were pooled from; () if one release
     scales: Scales | None = None  # noise of pooled moments; None: that of the plan
+    started: Matrix | None = None  # (width, l) mean W̄ that rounds took residuals of
 
     @property
     def covariance_sigma(self) -> float:

@@ -70,13 +70,18 @@ class Centred:
 class ConstantPart:
     """Where the constant is in a released covariance with an intercept."""
 
-    means: Floats  # (d,) m, of the features
     axis: Floats  # (width,) v
     length: float  # of (m, c)
     start: Floats  # (width,) q
     covariance: Floats  # (d, d) of z
     values: Floats  # (d,) its eigenvalues
     vectors: Floats  # (d, d) its eigenvectors
+
+    def slopes(self, coefficients: Floats) -> tuple[Floats, Floats]:
+        """Split coefficients of x̃ (width, l) into those of z (d, l) and mean predictions (l,)."""
+        means = self.length * (self.axis @ coefficients)
+        rest = coefficients - np.outer(self.start, means)
+        return reflect(self.axis, rest)[:-1], means
 
 
 def constant_part(plan: Plan, covariance: Floats, sigma1: float) -> ConstantPart:
@@ -90,7 +95,6 @@ def constant_part(plan: Plan, covariance: Floats, sigma1: float) -> ConstantPart
     values, vectors = np.linalg.eigh(about)
     alone = np.append(np.zeros(plan.d), 1 / plan.constant)
     return ConstantPart(
-        means=found,
         axis=axis,
         length=length,
         start=_start(covariance, values, axis, length, alone, sigma1),
@@ -138,7 +142,7 @@ def centred(release: ReleasedMoments) -> Centred:
         published = _of_new_rows(association[-1] / mass, noise, outcome, plan.n)
     public = release.public_features
     start, axis, feature_variance = np.empty(0), np.empty(0), 0.0
-    decomposed = None
+    decomposed, started = None, release.started
     mean_noise = np.zeros(plan.l)
     if plan.intercept:
         start = np.append(np.zeros(plan.d), 1 / plan.constant)
@@ -157,6 +161,7 @@ def centred(release: ReleasedMoments) -> Centred:
         about = association - np.outer(release.covariance @ start, means)
         association = reflect(axis, about)[:-1]
         mean_noise = s**2 * float(start @ start) * means**2
+        started = None if started is None else found.slopes(started)[0]
     else:
         covariance = release.covariance
     return Centred(
@@ -171,6 +176,7 @@ def centred(release: ReleasedMoments) -> Centred:
             mean_noise=mean_noise,
             outcome_errors=errors,
             carried=0.0 if release.scales is None else release.scales.carried,
+            started=started,
             decomposed=decomposed,
             largest_variation=(
                 plan.n * plan.outcomes.norm**2

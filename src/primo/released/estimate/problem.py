@@ -40,6 +40,8 @@ class NoisyMoments:
     carried: float = 0.0
     """Share of the coefficients that earlier rounds had found when the residuals were taken: the noise
     of the covariance does not act on what they found (`estimate.rounds`); 0 for one release."""
+    started: Floats | None = None
+    """(d, l) mean coefficients that rounds took residuals of; None for one release."""
     decomposed: tuple[Floats, Floats] | None = None
     """Eigenvalues (ascending) and eigenvectors of the covariance, where they are known already."""
     largest_variation: float = np.inf

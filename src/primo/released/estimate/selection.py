@@ -111,6 +111,7 @@ class FittedFilter:
 
     name: str  # "one-sided" or "two-sided"
     values: Floats  # (d,) eigenvalues of Â
+    covariance_sigma: float
     vectors: Floats  # (d, d) its eigenvectors in columns
     association: Floats  # (d, l) along them and along the outcome directions
     groups: OutcomeGroups
@@ -119,12 +120,26 @@ class FittedFilter:
     signal: Signal  # of the groups
     filters: Floats  # (d, groups)
     excess: Floats  # (groups,) expected ‖X(ŵ − w)‖² of one outcome direction
+    started: Floats | None = None  # (d, l) what rounds started from, as `association`
+
+    @property
+    def filtered(self) -> Floats:
+        """Coefficients along the eigenvectors and the outcome directions, (d, l).
+
+        After rounds Ĝ = ÃW̄ + (what the residuals showed), and the filter is for the second part: W̄ was
+        shrunk when it was found.
+        """
+        filters = self.groups.spread(self.filters)
+        filtered = self.association * filters
+        if self.started is not None:
+            expected = possible_spectrum(self.values, self.covariance_sigma)[:, None]
+            filtered += np.maximum(1 - filters * expected, 0.0) * self.started
+        return np.asarray(filtered)
 
     @property
     def coefficients(self) -> Floats:
         """Filtered association in the coordinates of the features, (d, l)."""
-        filtered = self.association * self.groups.spread(self.filters)
-        return self.groups.rotate_back(self.vectors @ filtered)
+        return self.groups.rotate_back(self.vectors @ self.filtered)
 
     def estimate(self, moments: NoisyMoments) -> Estimate:
         """Return the coefficients, shrunk where they would explain more than there is."""
@@ -200,7 +215,16 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         signal=signal,
         filters=filters,
         excess=excess,
+        covariance_sigma=moments.covariance_sigma,
+        started=_along(moments, vectors, groups),
     )
+
+
+def _along(moments: NoisyMoments, vectors: Floats, groups: OutcomeGroups) -> Floats | None:
+    """Return what rounds started from, along the eigenvectors; None where the covariance is exact."""
+    if moments.started is None or moments.covariance_sigma == 0:
+        return None
+    return groups.rotate(vectors.T @ moments.started)
 
 
 def _typical(filters: Floats, signal: Signal, groups: OutcomeGroups, sigma: float) -> Floats:

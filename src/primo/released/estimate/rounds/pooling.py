@@ -78,10 +78,9 @@ def expected_product(plan: Plan, covariance: Matrix, sigma: float, coefficients:
         values, vectors = np.linalg.eigh(covariance)
         return _filtered(values, vectors, sigma, coefficients)
     found = constant_part(plan, covariance, sigma)
-    means = found.means @ coefficients[:-1] + plan.constant * coefficients[-1]
-    rest = reflect(found.axis, coefficients - np.outer(found.start, means))
-    rest[:-1] = _filtered(found.values, found.vectors, sigma, rest[:-1])
-    rest[-1] = 0.0
+    slopes, means = found.slopes(coefficients)
+    product = _filtered(found.values, found.vectors, sigma, slopes)
+    rest = np.vstack([product, np.zeros_like(means)])
     # Along the axis it is such that the rest has a sum of 0 over the rows.
     rest[-1] = -reflect(found.axis, rest)[-1] / found.axis[-1]
     constant = np.outer(covariance @ found.start, means)

@@ -63,6 +63,7 @@ def _estimate(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths) -> tu
         reproducible=False,
         backend="",
         scales=pooled.scales,
+        started=pooled.offset,
     )
     found = centred(problem)
     fitted = estimate(found.moments)
