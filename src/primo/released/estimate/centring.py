@@ -86,9 +86,7 @@ class ConstantPart:
 
 def constant_part(plan: Plan, covariance: Floats, sigma1: float) -> ConstantPart:
     """Find the axis of the constant and the coefficients of a constant prediction."""
-    found = _feature_means(
-        covariance, n=plan.n, constant=plan.constant, s=sigma1 / math.sqrt(2)
-    )
+    found = _feature_means(covariance, n=plan.n, constant=plan.constant, s=sigma1 / math.sqrt(2))
     length = math.hypot(plan.constant, float(np.linalg.norm(found)))
     axis = np.append(found, plan.constant) / length
     about = reflect(axis, reflect(axis, covariance).T)[:-1, :-1]
