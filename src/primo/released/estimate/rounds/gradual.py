@@ -91,9 +91,11 @@ def _way(total: Matrix, expected: Matrix, noise: float, *, final: float) -> floa
     `final` that scale once all rounds are released.
     """
     d, l = total.shape
-    top = max(float(expected.max()), 1e-300)
+    top = float(expected.max())
+    if top <= 0:  # no direction is seen: no step
+        return 1e-300
     energy = float(np.einsum("ij,ij->", total, total)) / l - d * noise**2
-    strength = max(energy, 0.0) / max(float(expected @ expected), 1e-300)  # τ²
+    strength = max(energy, 0.0) / float(expected @ expected)  # τ²
     if strength == 0:  # without a trace of signal the way is as short as can be
         return 1 / top
     ways, a = WAYS / top, np.maximum(expected, 1e-12 * top)
