@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from primo.planning.plan import Plan
 from primo.released.estimate.rounds.lengths import residual_lengths
-from primo.released.estimate.rounds.pooling import pool
+from primo.released.estimate.rounds.pooling import expected_product, pool
 from primo.released.estimate.spectrum import possible_spectrum
 from primo.released.rounds import ReleasedRound
 
@@ -67,7 +67,9 @@ def gradual_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Matrix:
     sigma = pooled.scales.covariance
     expected = possible_spectrum(values, sigma)
     radius = sigma * math.sqrt(2 * len(values))
-    total = vectors.T @ pooled.association
+    # The constant is one of the directions here, so what was added back is replaced.
+    shown = pooled.association - expected_product(plan, pooled.covariance, sigma, pooled.offset)
+    total = vectors.T @ shown + expected[:, None] * (vectors.T @ pooled.offset)
     precisions = (kappa / np.array([r.association_sigma for r in rounds])) ** 2
     final = precisions.sum() + (plan.round_count - len(rounds)) * precisions[-1]
     way = _way(total, expected, pooled.scales.association, final=1 / math.sqrt(final))
