@@ -18,11 +18,11 @@ keeps g from dividing by an eigenvalue that the noise may have made.
 S is a mixture of several shapes (`signal`), and everything above is linear in S: it is computed once
 for each shape.
 
-After several rounds Ĝ = Aw + (Ã − A)W̄ + noise, with Ã what A is expected to be and W̄ what residuals were
-taken of (`estimate.rounds`). A filter g₀ found it: W̄ = s·V diag(g₀) VᵀAw up to noise, where s is the share
-of the rounds that had something to start from. So Ĝ = Cw + noise with C = A + s·(Ã − A)·V diag(g₀) VᵀA, and
-the above holds with B = VᵀCSCᵀV and b = diag(VᵀASCᵀV). Along directions that were found C is Ã, which is
-known. Along those that were not, C is A.
+After several rounds Ĝ = Aw + (Ã − A)W̄ + noise, with Ã what A is expected to be and W̄ what residuals
+were taken of (`estimate.rounds`). A filter g₀ found it: W̄ = s·V diag(g₀) VᵀAw up to noise, where s is
+the share of the rounds that had something to start from. So Ĝ = Cw + noise with
+C = A + s·(Ã − A)·V diag(g₀) VᵀA, and the above holds with B = VᵀCSCᵀV and b = diag(VᵀASCᵀV). Along
+directions that were found C is Ã, which is known. Along those that were not, C is A.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """All rounds as one release of the outcomes' own moments (docs/mathematics.md, "Rounds").
 
 Round t released G_t = κ_t·A(w − W_t) + e_t, with A = XᵀX, noise e_t of scale σ_t and κ_t the mean slope
-of its clip (`lengths`), and a noisy A. With Â the mean of the noisy covariances by precision, Ã what A is
-expected to be given Â, and weights ω_t ∝ κ_t²/σ_t² that add up to 1,
+of its clip (`lengths`), and a noisy A. With Â the mean of the noisy covariances by precision, Ã what A
+is expected to be given Â, and weights ω_t ∝ κ_t²/σ_t² that add up to 1,
 
     Ĝ = Σ ω_t (G_t/κ_t + Ã W_t) = Ã w + Σ ω_t e_t/κ_t + (A − Ã)(w − W̄),   W̄ = Σ ω_t W_t:
 
-the noise of the association is that of one release with the budget of all rounds at their clips, and what
-is not known of the covariance multiplies only what is left, w − W̄. W_1 = 0, so the share of the later
+the noise of the association is that of one release with the budget of all rounds at their clips, and
+what is not known of the covariance multiplies only what is left, w − W̄. W_1 = 0, so the share of the later
 rounds' weights says how much of w that can be. Â in the place of Ã would bring its noise times W̄ into Ĝ,
 which looks like the association of a signal W̄: each round would confirm the errors of the last.
 
