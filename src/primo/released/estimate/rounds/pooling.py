@@ -7,9 +7,9 @@ is expected to be given Â, and weights ω_t ∝ κ_t²/σ_t² that add up to 1,
     Ĝ = Σ ω_t (G_t/κ_t + Ã W_t) = Ã w + Σ ω_t e_t/κ_t + (A − Ã)(w − W̄),   W̄ = Σ ω_t W_t:
 
 the noise of the association is that of one release with the budget of all rounds at their clips, and
-what is not known of the covariance multiplies only what is left, w − W̄. W_1 = 0, so the share of the later
-rounds' weights says how much of w that can be. Â in the place of Ã would bring its noise times W̄ into Ĝ,
-which looks like the association of a signal W̄: each round would confirm the errors of the last.
+what is not known of the covariance multiplies only what is left, w − W̄. W_1 = 0, so the share of the
+later rounds' weights says how much of w that can be. Â in the place of Ã would bring its noise times W̄
+into Ĝ, which looks like the association of a signal W̄: each round would confirm the errors of the last.
 
 The outcome moments are those of the first round, which saw the outcomes themselves, made as long as
 the outcomes were before they were clipped (`lengths`). Adding those of later rounds back up,
