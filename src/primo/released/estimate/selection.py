@@ -126,14 +126,16 @@ class FittedFilter:
     def filtered(self) -> Floats:
         """Coefficients along the eigenvectors and the outcome directions, (d, l).
 
-        After rounds Ĝ = ÃW̄ + (what the residuals showed), and the filter is for the second part: W̄ was
-        shrunk when it was found.
+        After rounds Ĝ = ÃW̄ + (what the residuals showed). Where a direction is lost in the noise of the
+        covariance the filter is for the second part alone: W̄ was shrunk for that when it was found.
         """
         filters = self.groups.spread(self.filters)
         filtered = self.association * filters
         if self.started is not None:
             expected = possible_spectrum(self.values, self.covariance_sigma)[:, None]
-            filtered += np.maximum(1 - filters * expected, 0.0) * self.started
+            radius = self.covariance_sigma * np.sqrt(len(expected) / 2)
+            unknown = radius**2 / (expected**2 + radius**2)
+            filtered += unknown * np.maximum(1 - filters * expected, 0.0) * self.started
         return np.asarray(filtered)
 
     @property
