@@ -33,7 +33,7 @@ the first round) was chosen while looking at the first three repeats of 1kg-real
 (l = 11), drugs, personality, crime and soynam. What is added back between rounds (docs/mathematics.md,
 section 13) is the last of eight variants. They were compared on draws 0 to 3 of cells of the stress
 suite that had done badly, and on repeat 3 of drugs, personality, crime, soynam, Gaussian linear and
-1kg-real; the last was made because the one before lost 0.005 on 1kg and dbgap (l = 1001, repeats 0 to 2).
+1kg-real; the last because the one before lost 0.005 on 1kg and dbgap (l = 1001, repeats 0 to 2).
 Small steps were chosen on repeat 0 of MNIST. Cells whose data cannot be made here are named at the end.
 """
 
