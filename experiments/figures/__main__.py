@@ -54,6 +54,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="STUDY", help=f"these studies only, of: {names}"
     )
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        default=[],
+        metavar="METHOD",
+        help="run these methods again and take all others from the stored results",
+    )
     parser.add_argument("--kg", type=Path, help="1000 Genomes haplotypes: VCF, BCF or VCF Zarr")
     parser.add_argument("--dbgap", type=Path, help="dbGaP genotypes: prefix of .bed, .bim and .fam")
     parser.add_argument("--mnist", type=Path, help="folder with the MNIST training images")
@@ -86,8 +93,15 @@ def _run(options: argparse.Namespace, console: Console) -> None:
     for study in studies:
         path = stored / f"{study.name}.parquet"
         if not options.draw_only:
+            earlier = results.read(path) if options.methods and path.exists() else []
             scores = run_study(
-                study, data=data, folder=parts, workers=options.workers, console=console
+                study,
+                data=data,
+                folder=parts,
+                workers=options.workers,
+                console=console,
+                again=tuple(options.methods),
+                stored=earlier,
             )
             results.write(scores, path)
             used = {unit.cell.features for unit in study.units()}

@@ -13,7 +13,7 @@ import os
 import subprocess
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -32,6 +32,7 @@ from experiments.figures.methods import METHODS, Fit
 from experiments.figures.outcomes import IN_BLOCKS, draw
 from experiments.figures.problem import Problem
 from experiments.figures.results import Score
+from primo.errors import InputError
 
 __all__ = ["run_study"]
 
@@ -50,10 +51,24 @@ class Task:
 
 
 def run_study(
-    study: Study, *, data: Data, folder: Path, workers: int, console: Console
+    study: Study,
+    *,
+    data: Data,
+    folder: Path,
+    workers: int,
+    console: Console,
+    again: Sequence[str] = (),
+    stored: Sequence[Score] = (),
 ) -> list[Score]:
-    """Run what is missing and return all scores of the study, in the order of its grid."""
+    """Run what is missing and return all scores of the study, in the order of its grid.
+
+    With `again`, only these methods are run: all others are taken from `stored`, the scores of an
+    earlier run of the whole study, and what was neither stored nor named stays out.
+    """
     units = list(study.units())
+    if again:
+        units = _only(units, again, stored)
+        folder = folder / "again" / ("+".join(sorted(again)))
     commit = _commit()
     tasks = []
     paths = {
@@ -61,6 +76,8 @@ def run_study(
         for unit in units
     }
     for unit, path in paths.items():
+        if again and not path.exists():
+            results.write(_kept(unit, again, stored), path)
         missing = _missing(unit, path)
         if missing:
             todo = Unit(cell=unit.cell, repeat=unit.repeat, methods=missing)
@@ -77,6 +94,32 @@ def run_study(
         found = results.read(paths[unit])
         scores.extend(score for score in found if score.method in wanted)
     return scores
+
+
+def _kept(unit: Unit, again: Sequence[str], stored: Sequence[Score]) -> list[Score]:
+    """Return the stored scores of a unit, without those of the methods that are run again."""
+    key = (unit.cell.features, unit.cell.outcomes, unit.cell.n, unit.cell.l, unit.repeat)
+    return [
+        score
+        for score in stored
+        if (score.features, score.outcomes, score.n, score.l, score.repeat) == key
+        and score.method in unit.methods
+        and score.method not in again
+    ]
+
+
+def _only(units: Sequence[Unit], again: Sequence[str], stored: Sequence[Score]) -> list[Unit]:
+    """Return the units with the methods that are stored or run again."""
+    for name in again:
+        if name not in METHODS:
+            raise InputError(f"no method {name!r}; there are: {', '.join(METHODS)}")
+    chosen = []
+    for unit in units:
+        kept = {score.method for score in _kept(unit, again, stored) if not score.skipped}
+        names = tuple(name for name in unit.methods if name in kept or name in again)
+        if names:
+            chosen.append(Unit(cell=unit.cell, repeat=unit.repeat, methods=names))
+    return chosen
 
 
 def _missing(unit: Unit, path: Path) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from experiments.figures.__main__ import main
 from experiments.figures.features import Data, source_of
 from experiments.figures.grid import Figure, Run, Study
 from experiments.figures.plot import draw_figure
+from primo.errors import InputError
 
 NAMES = ("ols", "primo", "gauss", "adassp")
 
@@ -194,3 +195,28 @@ def test_bad_options_end_with_2(options, monkeypatch, capsys):
         code = end.code
     assert code == 2
     assert options[1] in "".join(capsys.readouterr())
+
+
+def test_chosen_methods_are_run_again_and_all_others_are_taken_as_stored(
+    tmp_path, in_this_process, monkeypatch
+):
+    options = {"data": data(tmp_path), "workers": 1, "console": Console(quiet=True)}
+    first = runner.run_study(study(), folder=tmp_path / "a", **options)
+    marked = [replace(score, version=f"of {score.method}") for score in first]
+    ran = []
+    whole = runner._run_method
+
+    def watched(task, name, *rest):
+        ran.append(name)
+        return whole(task, name, *rest)
+
+    monkeypatch.setattr(runner, "_run_method", watched)
+    scores = runner.run_study(
+        study(), folder=tmp_path / "b", again=("primo",), stored=marked, **options
+    )
+    assert set(ran) == {"primo"}
+    assert {(s.method, s.l, s.repeat) for s in scores} == {(s.method, s.l, s.repeat) for s in first}
+    assert {s.version for s in scores if s.method != "primo"} == {"of ols", "of gauss", "of adassp"}
+    assert not any(s.version == "of primo" for s in scores)
+    with pytest.raises(InputError, match="no method 'prima'"):
+        runner.run_study(study(), folder=tmp_path / "b", again=("prima",), **options)

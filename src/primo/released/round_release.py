@@ -48,6 +48,7 @@ def pooled_release(
         lengths=lengths,
         rounds=tuple(rounds),
         scales=pooled.scales,
+        started=pooled.offset,
     )
 
 

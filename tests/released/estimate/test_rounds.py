@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from primo.forecast.compare import choose_plan
-from primo.forecast.rounds import recommend_rounds
+from primo.forecast.rounds import length_noise, recommend_rounds
 from primo.planning.plan import Plan
 from primo.planning.rounds import round_plan
 from primo.planning.settings import Settings
@@ -22,6 +22,7 @@ from primo.released.estimate.rounds.lengths import (
     mean_slope,
     residual_lengths,
 )
+from primo.released.estimate.rounds.pooling import expected_product
 from primo.released.rounds import ReleasedRound
 
 
@@ -98,8 +99,8 @@ def test_pooling_without_clips_and_noise_gives_the_moments_of_the_outcomes():
     np.testing.assert_allclose(pooled.covariance, features.T @ features)
     # The slopes are near 1 here, so the association is that of all outcomes up to a few per cent.
     exact = features.T @ outcomes
-    assert np.linalg.norm(pooled.association - exact) < 0.05 * np.linalg.norm(exact)
-    assert pooled.scales.carried == pytest.approx(2 / 3, abs=0.02)
+    assert np.linalg.norm(pooled.association - exact) < 0.08 * np.linalg.norm(exact)
+    assert pooled.scales.carried == pytest.approx(2 / 3, abs=0.05)
 
 
 def test_pooled_noise_is_that_of_one_release_with_the_whole_budget():
@@ -135,24 +136,25 @@ def test_a_clip_that_everything_exceeds_is_not_shortened_further():
         released(plan, 0, features, outcomes, np.zeros((6, 3)), 2.0),
         released(plan, 1, features, outcomes, np.zeros((6, 3)), 0.05),
     ]
-    assert residual_lengths(4000, found).saturated
+    assert residual_lengths(plan, found).saturated
     assert next_step(plan, found).clip >= 0.05
 
 
 def test_carried_risk_is_the_simulated_one():
-    """E‖X(W − w)‖² of W = V diag(g) Vᵀ(Aw + E·W̄ + noise), with W̄ what the same filter had found."""
+    """E‖X(W − w)‖² of W = V diag(g) Vᵀ(Aw + (Ã − A)W̄ + noise), with W̄ what the filter had found."""
     values = np.array([2.0, 5.0, 30.0, 80.0])
     replicas = simulate(values, 3.0, copies=6)
     shapes = np.ones((1, *replicas.truths.shape))
     g, s = np.array([0.05, 0.1, 0.03, 0.0122]), 0.8
-    risk = FilterRisk.build(replicas, shapes, Carried(share=s, filter=g))
+    expected = np.array([3.0, 6.0, 29.0, 79.0])
+    risk = FilterRisk.build(replicas, shapes, Carried(share=s, filter=g, expected=expected))
     noise = np.array([4.0])
     stated = float(risk.excess(g[:, None], np.ones((1, 1)), noise)[0])
     rng, total = np.random.default_rng(5), 0.0
-    for a, basis, noisy in zip(replicas.truths, replicas.bases, replicas.noisy, strict=True):
+    for a, basis in zip(replicas.truths, replicas.bases, strict=True):
         w = rng.normal(size=(4, 40_000))
         exact, filtered = np.diag(a), basis @ np.diag(g) @ basis.T
-        error = basis @ np.diag(noisy) @ basis.T - exact
+        error = basis @ np.diag(expected) @ basis.T - exact
         found = filtered @ (
             exact @ w + error @ (s * filtered @ exact @ w) + 2.0 * rng.normal(size=w.shape)
         )
@@ -187,12 +189,102 @@ def test_small_steps_are_for_features_that_the_noise_hides():
 
 
 def test_clips_are_shorter_for_few_outcomes():
-    assert clip_in_lengths(1) == pytest.approx(0.7)
+    assert clip_in_lengths(1) == pytest.approx(0.3)
     assert 0.95 < clip_in_lengths(1000) < 1
 
 
 def test_small_steps_where_no_direction_is_seen():
     """Every eigenvalue may be lost in noise: a step is still a number."""
-    stop = gradual._stop(np.ones((3, 2)), np.zeros(3), 0.1, done=0.5)
-    assert stop >= 0
-    assert np.isfinite(stop)
+    way = gradual._way(np.ones((3, 2)), np.zeros(3), 0.1, final=0.1)
+    assert way > 0
+    assert np.isfinite(way)
+
+
+def test_the_way_is_the_longer_the_less_noise():
+    rng = np.random.default_rng(3)
+    expected = np.geomspace(1, 1000, 50)
+    total = expected[:, None] * rng.normal(size=(50, 4))
+    ways = [gradual._way(total, expected, sigma, final=sigma) for sigma in (1.0, 10.0, 100.0)]
+    assert ways[0] > 5 * ways[1] > 25 * ways[2]
+
+
+def test_about_a_quarter_of_the_residuals_is_within_the_clip():
+    rng = np.random.default_rng(4)
+    for m in (1, 3, 9, 40):
+        lengths = np.sqrt(rng.chisquare(m, size=20_000) / m)
+        assert 0.2 < float(np.mean(lengths < clip_in_lengths(m))) < 0.4
+
+
+def far_off(mean: float, *, n: int = 3000, d: int = 4, l: int = 5):
+    """Rows of features and outcomes, with an intercept, the first outcome far from 0."""
+    rng = np.random.default_rng(6)
+    features = shorten(rng.normal(size=(n, d)) / np.sqrt(d), 1.0)
+    outcomes = 0.1 * rng.normal(size=(n, l))
+    outcomes[:, 0] += mean
+    return features, outcomes
+
+
+def with_constant(plan: Plan, features: np.ndarray) -> np.ndarray:
+    return np.hstack([features, np.full((len(features), 1), plan.constant)])
+
+
+def test_a_far_off_mean_makes_all_outcomes_equally_long():
+    """They are not taken for a heavy tail, and nothing is thought to be clipped that was not."""
+    features, outcomes = far_off(1.7)
+    plan = dataclasses.replace(make_plan(n=3000, d=4, l=5, rounds=3), intercept=True)
+    x = with_constant(plan, features)
+    own = round_plan(plan, 0, 2.0)
+    first = ReleasedRound(
+        coefficients=np.zeros((5, 5)),
+        clip=2.0,
+        covariance=x.T @ x,
+        association=x.T @ outcomes,
+        outcome_moments=outcomes.T @ outcomes,
+        covariance_sigma=own.covariance_sigma,
+        association_sigma=own.association_sigma,
+        outcome_sigma=own.outcome_sigma,
+    )
+    found = residual_lengths(plan, [first])
+    assert found.slopes[0] > 0.99
+    assert found.lengths[0] == pytest.approx(
+        np.sqrt(np.mean(np.sum(outcomes**2, axis=1))), rel=0.02
+    )
+    assert found.directions == pytest.approx(5, abs=0.5)
+
+
+def test_what_is_added_back_is_the_expected_covariance_times_the_coefficients():
+    """Without noise to speak of it is the covariance itself, with an intercept and without."""
+    features, _ = far_off(0.5)
+    for intercept in (False, True):
+        plan = make_plan(n=3000, d=4, l=5, rounds=3)
+        plan = dataclasses.replace(plan, intercept=intercept)
+        x = with_constant(plan, features + 0.3) if intercept else features
+        w = np.random.default_rng(7).normal(size=(x.shape[1], 5))
+        exact = x.T @ x @ w
+        found = expected_product(plan, x.T @ x, 1e-6, w)
+        assert np.linalg.norm(found - exact) < 1e-3 * np.linalg.norm(exact)
+
+
+def test_noise_of_the_covariance_is_not_taken_for_signal():
+    """With outcomes that have nothing to do with the features, rounds find nothing, as one release."""
+    rng = np.random.default_rng(8)
+    features = shorten(rng.normal(size=(800, 40)) / np.sqrt(40), 1.0)
+    outcomes = shorten(rng.normal(size=(800, 6)) / np.sqrt(6), 2.0)
+    plan = make_plan(n=800, d=40, l=6, rounds=3, epsilon=2.0)
+    found, w, clip = [], np.zeros((40, 6)), 2.0
+    for number in range(3):
+        found.append(released(plan, number, features, outcomes, w, clip, rng))
+        step = next_step(plan, found)
+        w, clip = step.coefficients, step.clip
+    assert np.sum((features @ w) ** 2) < 0.02 * np.sum(outcomes**2)
+
+
+def test_one_round_where_a_round_could_not_tell_how_long_residuals_are():
+    few = make_plan(n=1000, d=100, l=50, rounds=1, epsilon=1.0)
+    assert recommend_rounds(few) == 1
+    assert length_noise(few, 3) == pytest.approx(
+        np.sqrt(3 * 50) * few.outcome_sigma / (1000 * 2.0**2)
+    )
+    many = make_plan(n=3000, d=300, l=50, rounds=1, epsilon=1.0)
+    assert length_noise(many, 3) < 0.1 < length_noise(many, 25)
+    assert recommend_rounds(many) == 3

@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError
-from primo.planning.plan import CovarianceOrigin
+from primo.planning.plan import CovarianceOrigin, Plan
 from primo.released.estimate.means import shrunk_means
 from primo.released.estimate.nothing import nothing_to_see
 from primo.released.estimate.problem import NoisyMoments
 from primo.released.moments import PublicFeatures, ReleasedMoments
 
-__all__ = ["Centred", "centred", "mirror", "reflect"]
+__all__ = ["Centred", "ConstantPart", "centred", "constant_part", "mirror", "reflect"]
 
 Floats = NDArray[np.float64]
 
@@ -65,6 +65,42 @@ class Centred:
         theta[:-1] += coefficients
         theta[-1] -= self.start[-1] * (self.public_features.means @ coefficients)
         return theta
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConstantPart:
+    """Where the constant is in a released covariance with an intercept."""
+
+    axis: Floats  # (width,) v
+    length: float  # of (m, c)
+    start: Floats  # (width,) q
+    covariance: Floats  # (d, d) of z
+    values: Floats  # (d,) its eigenvalues
+    vectors: Floats  # (d, d) its eigenvectors
+
+    def slopes(self, coefficients: Floats) -> tuple[Floats, Floats]:
+        """Split coefficients of x̃ (width, l) into those of z (d, l) and mean predictions (l,)."""
+        means = self.length * (self.axis @ coefficients)
+        rest = coefficients - np.outer(self.start, means)
+        return reflect(self.axis, rest)[:-1], means
+
+
+def constant_part(plan: Plan, covariance: Floats, sigma1: float) -> ConstantPart:
+    """Find the axis of the constant and the coefficients of a constant prediction."""
+    found = _feature_means(covariance, n=plan.n, constant=plan.constant, s=sigma1 / math.sqrt(2))
+    length = math.hypot(plan.constant, float(np.linalg.norm(found)))
+    axis = np.append(found, plan.constant) / length
+    about = reflect(axis, reflect(axis, covariance).T)[:-1, :-1]
+    values, vectors = np.linalg.eigh(about)
+    alone = np.append(np.zeros(plan.d), 1 / plan.constant)
+    return ConstantPart(
+        axis=axis,
+        length=length,
+        start=_start(covariance, values, axis, length, alone, sigma1),
+        covariance=about,
+        values=values,
+        vectors=vectors,
+    )
 
 
 def reflect(axis: Floats, columns: Floats) -> Floats:
@@ -108,7 +144,7 @@ def centred(release: ReleasedMoments) -> Centred:
     means, variances = taken.means, taken.variances
     public = release.public_features
     start, axis, feature_variance = np.empty(0), np.empty(0), 0.0
-    decomposed = None
+    decomposed, started = None, release.started
     mean_noise = np.zeros(plan.l)
     if plan.intercept:
         start = np.append(np.zeros(plan.d), 1 / plan.constant)
@@ -124,17 +160,14 @@ def centred(release: ReleasedMoments) -> Centred:
         association = public.row_space.reduce(association)
     elif plan.intercept:
         s = sigma1 / math.sqrt(2)
-        found = _feature_means(release.covariance, n=plan.n, constant=plan.constant, s=s)
-        length = math.hypot(plan.constant, float(np.linalg.norm(found)))
-        axis = np.append(found, plan.constant) / length
-        feature_variance = (s / (plan.n * length)) ** 2
-        covariance = reflect(axis, reflect(axis, release.covariance).T)[:-1, :-1]
-        values, vectors = np.linalg.eigh(covariance)
-        decomposed = (values, vectors)
-        start = _start(release.covariance, values, axis, length, start, sigma1)
+        found = constant_part(plan, release.covariance, sigma1)
+        axis, start, covariance = found.axis, found.start, found.covariance
+        feature_variance = (s / (plan.n * found.length)) ** 2
+        decomposed = (found.values, found.vectors)
         about = association - np.outer(release.covariance @ start, means)
         association = reflect(axis, about)[:-1]
         mean_noise = s**2 * float(start @ start) * means**2
+        started = None if started is None else found.slopes(started)[0]
     else:
         covariance = release.covariance
     return Centred(
@@ -150,6 +183,7 @@ def centred(release: ReleasedMoments) -> Centred:
             outcome_errors=taken.errors,
             carried=0.0 if release.scales is None else release.scales.carried,
             row_variance=release.row_variance,
+            started=started,
             decomposed=decomposed,
             doubt=doubt,
             largest_variation=(

@@ -43,6 +43,8 @@ class NoisyMoments:
     row_variance: float = 0.0
     """Variance σ² of noise on the outcomes themselves: the association has σ²·A of it, A the covariance
     (exact). It acts as a larger residual variance of a row does, and is 0 for noise on moments."""
+    started: Floats | None = None
+    """(d, l) mean coefficients that rounds took residuals of; None for one release."""
     decomposed: tuple[Floats, Floats] | None = None
     """Eigenvalues (ascending) and eigenvectors of the covariance, where they are known already."""
     doubt: float = 0.0

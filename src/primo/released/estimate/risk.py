@@ -19,11 +19,11 @@ keeps g from dividing by an eigenvalue that the noise may have made.
 S is a mixture of several shapes (`signal`), and everything above is linear in S: it is computed once
 for each shape.
 
-After several rounds Ĝ = Aw + E·W̄ + noise, with E = Â − A and W̄ what residuals were taken of
-(`estimate.rounds`). A filter g₀ found it: W̄ = s·V diag(g₀) VᵀAw up to noise, where s is the share of the
-rounds that had something to start from. So Ĝ = Cw + noise with C = A + s·E·V diag(g₀) VᵀA, and the above
-holds with B = VᵀCSCᵀV and b = diag(VᵀASCᵀV). Along directions that were found C is Â: the noise of the
-covariance does no harm. Along those that were not, C is A.
+After several rounds Ĝ = Aw + (Ã − A)W̄ + noise, with Ã what A is expected to be and W̄ what residuals
+were taken of (`estimate.rounds`). A filter g₀ found it: W̄ = s·V diag(g₀) VᵀAw up to noise, where s is
+the share of the rounds that had something to start from. So Ĝ = Cw + noise with
+C = A + s·(Ã − A)·V diag(g₀) VᵀA, and the above holds with B = VᵀCSCᵀV and b = diag(VᵀASCᵀV). Along
+directions that were found C is Ã, which is known. Along those that were not, C is A.
 """
 
 from __future__ import annotations
@@ -119,6 +119,7 @@ class Carried:
 
     share: float  # s
     filter: Floats  # (d,) g₀
+    expected: Floats  # (d,) Ã along the noisy eigenvectors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,12 +165,12 @@ class FilterRisk:
             share = shares[copy]
             noise += share * np.diagonal(p)
             sampling += share * p * p
-            if carried is None or replicas.noisy is None:
+            if carried is None:
                 b = basis.T @ ((truths[copy] ** 2 * shapes[:, copy])[:, :, None] * basis)
                 linear += share * np.diagonal(b, axis1=1, axis2=2)
             else:
                 exact = basis.T * truths[copy]  # VᵀA
-                error = np.diag(replicas.noisy[copy]) - p  # VᵀEV
+                error = np.diag(carried.expected) - p  # Vᵀ(Ã − A)V
                 seen = exact + carried.share * ((error * carried.filter) @ exact)  # VᵀC
                 weighted = seen * shapes[:, copy][:, None, :]
                 linear += share * np.einsum("ij,sij->si", exact, weighted)

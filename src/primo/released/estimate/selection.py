@@ -18,6 +18,7 @@ from primo.released.estimate.outcomes import OutcomeGroups, alike, group_outcome
 from primo.released.estimate.problem import Estimate, NoisyMoments
 from primo.released.estimate.risk import Carried, FilterRisk, Replicas, simulate
 from primo.released.estimate.signal import Signal, SignalModel
+from primo.released.estimate.spectrum import possible_spectrum
 
 __all__ = ["ESTIMATORS", "FittedFilter", "estimate", "fit_filter"]
 
@@ -110,6 +111,7 @@ class FittedFilter:
 
     name: str  # "one-sided" or "two-sided"
     values: Floats  # (d,) eigenvalues of Â
+    covariance_sigma: float
     vectors: Floats  # (d, d) its eigenvectors in columns
     association: Floats  # (d, l) along them and along the outcome directions
     groups: OutcomeGroups
@@ -119,12 +121,28 @@ class FittedFilter:
     filters: Floats  # (d, groups)
     excess: Floats  # (groups,) expected ‖X(ŵ − w)‖² of one outcome direction
     row_variance: float = 0.0  # of noise on the outcomes themselves
+    started: Floats | None = None  # (d, l) what rounds started from, as `association`
+
+    @property
+    def filtered(self) -> Floats:
+        """Coefficients along the eigenvectors and the outcome directions, (d, l).
+
+        After rounds Ĝ = ÃW̄ + (what the residuals showed). Where a direction is lost in the noise of the
+        covariance the filter is for the second part alone: W̄ was shrunk for that when it was found.
+        """
+        filters = self.groups.spread(self.filters)
+        filtered = self.association * filters
+        if self.started is not None:
+            expected = possible_spectrum(self.values, self.covariance_sigma)[:, None]
+            radius = self.covariance_sigma * np.sqrt(len(expected) / 2)
+            unknown = radius**2 / (expected**2 + radius**2)
+            filtered += unknown * np.maximum(1 - filters * expected, 0.0) * self.started
+        return np.asarray(filtered)
 
     @property
     def coefficients(self) -> Floats:
         """Filtered association in the coordinates of the features, (d, l)."""
-        filtered = self.association * self.groups.spread(self.filters)
-        return self.groups.rotate_back(self.vectors @ filtered)
+        return self.groups.rotate_back(self.vectors @ self.filtered)
 
     def estimate(self, moments: NoisyMoments) -> Estimate:
         """Return the coefficients, shrunk where they would explain more than there is."""
@@ -183,9 +201,10 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         residual = model.residual(signal, groups)
         filters = risk.best_filter(signal.strength, groups.noise_variance, residual + own)
         if moments.carried > 0 and moments.covariance_sigma > 0:
+            expected = possible_spectrum(values, moments.covariance_sigma)
             for _ in range(CARRIED_PASSES):
                 found = _typical(filters, signal, groups, moments.covariance_sigma)
-                carried = Carried(share=moments.carried, filter=found)
+                carried = Carried(share=moments.carried, filter=found, expected=expected)
                 risk = FilterRisk.build(replicas, model.shapes, carried)
                 filters = risk.best_filter(signal.strength, groups.noise_variance, residual)
         if moments.covariance_sigma > 0:
@@ -207,7 +226,16 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
         filters=filters,
         excess=excess,
         row_variance=moments.row_variance,
+        covariance_sigma=moments.covariance_sigma,
+        started=_along(moments, vectors, groups),
     )
+
+
+def _along(moments: NoisyMoments, vectors: Floats, groups: OutcomeGroups) -> Floats | None:
+    """Return what rounds started from, along the eigenvectors; None where the covariance is exact."""
+    if moments.started is None or moments.covariance_sigma == 0:
+        return None
+    return groups.rotate(vectors.T @ moments.started)
 
 
 def _typical(filters: Floats, signal: Signal, groups: OutcomeGroups, sigma: float) -> Floats:

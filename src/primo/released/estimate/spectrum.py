@@ -10,7 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["denoised_spectrum", "expected_spectrum", "symmetric_noise"]
+__all__ = [
+    "denoised_spectrum",
+    "expected_spectrum",
+    "possible_spectrum",
+    "symmetric_noise",
+]
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +35,21 @@ def expected_spectrum(values: Floats, sigma: float) -> Floats:
     noisy spectrum (Bun, Allez, Bouchaud and Potters 2016) with kernel width σ; at least 0.
     """
     return np.maximum(values - sigma**2 * _repulsion(values, sigma), 0.0)
+
+
+def possible_spectrum(values: Floats, sigma: float) -> Floats:
+    """Return the expected vᵀAv (d,) along noisy eigenvectors, with the sum of the released eigenvalues.
+
+    What is below half the radius of the noise is lowered for that: each may be anything from 0 to the
+    noise, so together they may come out several times too large.
+    """
+    expected = expected_spectrum(values, sigma)
+    low = expected < sigma * np.sqrt(2 * len(values)) / 2
+    wanted = max(float(values.sum()), 0.0) - float(expected[~low].sum())
+    found = float(expected[low].sum())
+    if found > 0:
+        expected = np.where(low, expected * np.clip(wanted / found, 0.05, 1.5), expected)
+    return np.asarray(np.maximum(expected, 1e-6 * float(expected.max())))
 
 
 def denoised_spectrum(

@@ -130,7 +130,7 @@ def goodness_of_fit(
     q = benjamini_hochberg(p)
     estimate, lower, upper, trusted = _r_squared(system, level=level, target=target)
     trusted &= bounds_fit(release).stated & (not system.warnings)
-    trusted &= outcomes_whole(release.plan.n, release.rounds)
+    trusted &= outcomes_whole(release.plan, release.rounds)
     return GoodnessOfFit(
         outcome_names=release.outcome_names,
         r_squared=estimate,

@@ -190,7 +190,7 @@ def _published(release: ReleasedMoments, estimation: Estimation) -> PublishedRSq
         pooled_error = max(float(pooled_error), UNKNOWN_ERROR)
     stated = fits.usable & (fits.stated_together or fits.stated)
     error = np.where(stated, error, np.maximum(error, UNKNOWN_ERROR))
-    sound = not system.warnings and outcomes_whole(release.plan.n, release.rounds)
+    sound = not system.warnings and outcomes_whole(release.plan, release.rounds)
     return PublishedRSquared(
         outcome_names=release.outcome_names,
         r_squared=found,

@@ -71,7 +71,7 @@ def filter_responses(
     found, fitted = centred_of(release), filter_of(release)
     groups, moments = fitted.groups, found.moments
     along = system.posterior.along  # (d, l) as published
-    plain = groups.rotate_back(fitted.association * groups.spread(fitted.filters))
+    plain = groups.rotate_back(fitted.filtered)
     sizes = np.maximum(np.einsum("ij,ij->j", plain, plain), 1e-300)
     kept = np.sqrt(np.einsum("ij,ij->j", along, along) / sizes)  # shrunk once more
     shares = system.posterior.shares.T  # (groups, l)

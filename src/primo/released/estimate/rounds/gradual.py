@@ -7,12 +7,14 @@ with the true A, so a small step along G_t moves the coefficients along the *tru
 
     W_{t+1} = W_t + V diag(1/(ã + λ)) VᵀG_t/κ_t,
 
-with ã the expected vᵀAv along the noisy eigenvectors (`spectrum.expected_spectrum`, with the trace of
-Â): a full step along the directions that stand out, and a gradient step of length 1/λ elsewhere. λ is at
-least half the radius of the noise, so that steps are stable. And the way of all steps, T/λ, is no longer
-than 1/a₀ with a₀ = `WAY`·σ̄/τ: beyond it, directions with a < a₀, in which noise outweighs signal, would
-be fitted (early stopping). τ² is the variance of a coefficient by the method of moments on the pooled
-association. The result is the mean of the last steps.
+with ã the expected vᵀAv along the noisy eigenvectors (`spectrum.possible_spectrum`): a full step along
+the directions that stand out, and a gradient step of length 1/λ elsewhere. λ is at least half the radius
+of the noise, so that steps are stable. A way S of many short steps fits the share f = 1 − exp(−aS) of a
+direction, whose error is aτ²(1 − f)² + σ̄²f²/a; S is where the sum of that over all directions is least
+(early stopping), with τ² the variance of a coefficient by the method of moments on the pooled
+association and σ̄ its noise once all rounds are released. A round goes as much of the way as it has of
+the precision: residuals become shorter, and the first steps know least. The result is the mean of the
+last steps.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from numpy.typing import NDArray
 
 from primo.planning.plan import Plan
 from primo.released.estimate.rounds.lengths import residual_lengths
-from primo.released.estimate.rounds.pooling import pool
-from primo.released.estimate.spectrum import expected_spectrum
+from primo.released.estimate.rounds.pooling import expected_product, pool
+from primo.released.estimate.spectrum import possible_spectrum
 from primo.released.rounds import ReleasedRound
 
 __all__ = ["LOST", "gradual_coefficients", "gradual_step", "is_gradual", "lost_in_noise"]
@@ -36,7 +38,7 @@ Matrix = NDArray[np.float64]
 MANY = 12  # rounds, at least, for steps this small
 LOST = 4.0  # radius of the covariance's noise over the mean eigenvalue of rows of full length
 DAMPING = 0.5  # of the radius
-WAY = 1.4
+WAYS = np.geomspace(0.01, 1000, 120)  # that are tried, in units of 1/(the largest eigenvalue)
 AVERAGED = 0.2  # of the steps, the last ones
 
 
@@ -60,16 +62,18 @@ def gradual_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Matrix:
     Cost: one decomposition of the covariance and four products of width² by l.
     """
     last, pooled = rounds[-1], pool(plan, rounds)
-    kappa = residual_lengths(plan.n, rounds).slopes
+    kappa = residual_lengths(plan, rounds).slopes
     values, vectors = np.linalg.eigh(pooled.covariance)
     sigma = pooled.scales.covariance
-    expected = _with_trace(expected_spectrum(values, sigma), values, sigma)
+    expected = possible_spectrum(values, sigma)
     radius = sigma * math.sqrt(2 * len(values))
-    # With ã for Â: the noise of Â along W̄ would pass for signal.
-    rest = pooled.association - pooled.covariance @ pooled.offset
-    total = vectors.T @ rest + expected[:, None] * (vectors.T @ pooled.offset)
-    stop = _stop(total, expected, pooled.scales.association, done=len(rounds) / plan.round_count)
-    damping = max(DAMPING * radius, plan.round_count * stop)
+    # The constant is one of the directions here, so what was added back is replaced.
+    shown = pooled.association - expected_product(plan, pooled.covariance, sigma, pooled.offset)
+    total = vectors.T @ shown + expected[:, None] * (vectors.T @ pooled.offset)
+    precisions = (kappa / np.array([r.association_sigma for r in rounds])) ** 2
+    final = precisions.sum() + (plan.round_count - len(rounds)) * precisions[-1]
+    way = _way(total, expected, pooled.scales.association, final=1 / math.sqrt(final))
+    damping = max(DAMPING * radius, final / (precisions[-1] * way))
     step = vectors.T @ (last.association / kappa[-1])
     step /= (expected + damping)[:, None]
     return np.asarray(last.coefficients + vectors @ step)
@@ -82,24 +86,21 @@ def gradual_coefficients(plan: Plan, rounds: Sequence[ReleasedRound]) -> Matrix:
     return np.asarray(np.mean(steps[-kept:], axis=0))
 
 
-def _stop(total: Matrix, expected: Matrix, noise: float, *, done: float) -> float:
-    """Return a₀: the eigenvalue at which noise outweighs signal once all rounds are released.
+def _way(total: Matrix, expected: Matrix, noise: float, *, final: float) -> float:
+    """Return S, the length of all steps together, at which the expected error is least.
 
     `total` (width, l) is the pooled association along the noisy eigenvectors, `noise` its scale, and
-    `done` the share of the rounds that it is made of.
+    `final` that scale once all rounds are released.
     """
     d, l = total.shape
+    top = float(expected.max())
+    if top <= 0:  # no direction is seen: no step
+        return 1e-300
     energy = float(np.einsum("ij,ij->", total, total)) / l - d * noise**2
-    strength = max(energy, 0.0) / max(float(expected @ expected), 1e-300)  # τ²
-    # Without a trace of signal a step is as short as can be.
-    return WAY * noise * math.sqrt(done / strength) if strength > 0 else float(expected.max())
-
-
-def _with_trace(expected: Matrix, values: Matrix, sigma: float) -> Matrix:
-    """Shrink what is below half the radius until the sum is that of the released eigenvalues."""
-    low = expected < sigma * math.sqrt(2 * len(values)) / 2
-    wanted = max(float(values.sum()), 0.0) - float(expected[~low].sum())
-    found = float(expected[low].sum())
-    if found > 0:
-        expected = np.where(low, expected * np.clip(wanted / found, 0.05, 1.5), expected)
-    return np.asarray(np.maximum(expected, 1e-6 * float(expected.max())))
+    strength = max(energy, 0.0) / float(expected @ expected)  # τ²
+    if strength == 0:  # without a trace of signal the way is as short as can be
+        return 1 / top
+    ways, a = WAYS / top, np.maximum(expected, 1e-12 * top)
+    fitted = -np.expm1(-np.outer(ways, a))
+    errors = (1 - fitted) ** 2 @ a * strength + fitted**2 @ (1 / a) * final**2
+    return float(ways[np.argmin(errors)])

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from primo.planning.plan import Plan
+from primo.released.estimate.means import shrunk_means
 from primo.released.rounds import ReleasedRound
 
 __all__ = [
@@ -52,12 +54,13 @@ class Lengths:
 
 
 def clip_in_lengths(m: float) -> float:
-    """Return the clip of a round over the length of its residuals: 0.7 for one outcome, 1 for many.
+    """Return the clip of a round over the length of its residuals: 0.3 for one outcome, 1 for many.
 
     What a clip costs is c/κ. For one outcome it is the less the smaller the clip; for many outcomes it
-    hardly depends on it. But a clip that all residuals exceed says nothing of how long they are.
+    hardly depends on it. But a clip that all residuals exceed says nothing of how long they are: with
+    this one about a quarter of them are shorter, whatever m is.
     """
-    return float(1 - 0.3 * m ** (-1 / 3))
+    return float(1 - 0.7 * m ** (-2 / 3))
 
 
 def mean_slope(length: float, clip: float, m: float) -> float:
@@ -91,41 +94,56 @@ def _clipped_squares(s: float, m: float) -> float:
     return s**2 * inside + float(special.gammaincc(m / 2, u))
 
 
-def directions(first: ReleasedRound) -> float:
-    """Return m from the outcome moments of the first round, noise taken off; 1 to l."""
-    moments = first.outcome_moments
-    l = len(moments)
+def directions(plan: Plan, first: ReleasedRound) -> tuple[float, float]:
+    """Return m of the outcomes themselves, and of residuals, from the first round; noise taken off.
+
+    For residuals, C is that of the outcomes about their means, and m is from 1 to l. A far-off mean
+    makes outcomes long, and all equally long: var ‖y‖² = 2‖C‖² + 4μᵀCμ is that of χ² with
+    m = (tr C + ‖μ‖²)²/(‖C‖² + 2μᵀCμ).
+    """
+    n, l, sigma = plan.n, plan.l, first.outcome_sigma
+    moments, means = first.outcome_moments, np.zeros(plan.l)
+    if plan.intercept:
+        mass = n * plan.constant
+        means, _ = shrunk_means(first.association[-1] / mass, first.association_sigma / mass)
+    length = n * float(means @ means)
     if moments.ndim == 1:
-        return float(l)
-    squares = float(np.einsum("ij,ij->", moments, moments))
-    squares -= first.outcome_sigma**2 * l * (l + 1) / 2
-    total = max(float(np.trace(moments)), first.outcome_sigma * math.sqrt(l))
-    return float(np.clip(total**2 / max(squares, total**2 / l, 1e-300), 1.0, l))
+        total = max(float(moments.sum()) - length, sigma * math.sqrt(l))
+        squares, along = total**2 / l, float(np.maximum(moments - n * means**2, 0.0) @ means**2)
+    else:
+        about = moments - n * np.outer(means, means)
+        total = max(float(np.trace(about)), sigma * math.sqrt(l))
+        squares = float(np.einsum("ij,ij->", about, about)) - sigma**2 * l * (l + 1) / 2
+        squares = float(np.clip(squares, total**2 / l, total**2))
+        along = max(float(means @ about @ means), 0.0)
+    of_outcomes = (total + length) ** 2 / max(squares + 2 * n * along, 1e-300)
+    return max(of_outcomes, 1.0), total**2 / max(squares, 1e-300)
 
 
-def outcomes_whole(n: int, rounds: Sequence[ReleasedRound]) -> bool:
+def outcomes_whole(plan: Plan, rounds: Sequence[ReleasedRound]) -> bool:
     """Whether the first round hardly shortened the outcomes; True where there is one round only.
 
     Otherwise their length is that of a model, which is good enough for steps, but not for R².
     """
-    return not rounds or float(residual_lengths(n, rounds[:1]).slopes[0]) > WHOLE
+    return not rounds or float(residual_lengths(plan, rounds[:1]).slopes[0]) > WHOLE
 
 
-def residual_lengths(n: int, rounds: Sequence[ReleasedRound]) -> Lengths:
+def residual_lengths(plan: Plan, rounds: Sequence[ReleasedRound]) -> Lengths:
     """Return length and slope of every round, from released numbers.
 
     A later round's clip was made for a length that was expected. Where enough residuals were not
     clipped, the round itself says how long they are; it is believed up to a factor of `FARTHEST`.
     """
-    m = directions(rounds[0])
+    of_outcomes, m = directions(plan, rounds[0])
     lengths = []
     saturated = False
     for number, released in enumerate(rounds):
         moments, clip = released.outcome_moments, released.clip
         total = float(np.trace(moments) if moments.ndim == 2 else moments.sum())
-        squares = max(total, released.outcome_sigma * math.sqrt(len(moments))) / n
+        squares = max(total, released.outcome_sigma * math.sqrt(len(moments))) / plan.n
         saturated = squares >= SATURATED * clip**2
-        seen = length_of(min(squares, SATURATED * clip**2), clip, m)
+        own = m if number else of_outcomes
+        seen = length_of(min(squares, SATURATED * clip**2), clip, own)
         if number == 0:
             lengths.append(max(seen, math.sqrt(squares)))
             continue
@@ -133,7 +151,10 @@ def residual_lengths(n: int, rounds: Sequence[ReleasedRound]) -> Lengths:
         if not saturated or seen > expected:
             expected = float(np.clip(seen, expected / FARTHEST, expected * FARTHEST))
         lengths.append(expected)
-    slopes = [mean_slope(s, released.clip, m) for s, released in zip(lengths, rounds, strict=True)]
+    slopes = [
+        mean_slope(s, released.clip, m if number else of_outcomes)
+        for number, (s, released) in enumerate(zip(lengths, rounds, strict=True))
+    ]
     return Lengths(
         lengths=np.array(lengths), slopes=np.array(slopes), directions=m, saturated=saturated
     )

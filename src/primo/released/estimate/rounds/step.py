@@ -19,7 +19,7 @@ from primo.planning.plan import Plan
 from primo.released.estimate.centring import centred
 from primo.released.estimate.rounds.gradual import gradual_step, is_gradual
 from primo.released.estimate.rounds.lengths import Lengths, clip_in_lengths, residual_lengths
-from primo.released.estimate.rounds.pooling import pool
+from primo.released.estimate.rounds.pooling import expected_product, pool
 from primo.released.estimate.selection import estimate
 from primo.released.moments import ReleasedMoments
 from primo.released.rounds import ReleasedRound, Step
@@ -40,7 +40,7 @@ def next_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Step:
     Guarantee: a deterministic function of released numbers; costs no privacy.
     Cost: that of `released.estimate.estimate`.
     """
-    known = residual_lengths(plan.n, rounds)
+    known = residual_lengths(plan, rounds)
     with blas_threads(1 if plan.d < _FEW else None):
         if is_gradual(plan):  # steps are small: the next residuals are about as long as the last
             coefficients, length = gradual_step(plan, rounds), float(known.lengths[-1])
@@ -63,14 +63,14 @@ def _estimate(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths) -> tu
         reproducible=False,
         backend="",
         scales=pooled.scales,
+        started=pooled.offset,
     )
     found = centred(problem)
     fitted = estimate(found.moments)
     coefficients = found.restore(fitted.coefficients)
-    explained = 2 * pooled.association - pooled.covariance @ coefficients
+    predicted = expected_product(plan, pooled.covariance, pooled.scales.covariance, coefficients)
     first, last = float(known.lengths[0]), float(known.lengths[-1])
-    left = plan.n * first**2 - float(np.einsum("ij,ij->", coefficients, explained))
-    left += fitted.predicted_excess or 0.0
+    left = plan.n * first**2 - float(np.einsum("ij,ij->", coefficients, predicted))
     # A round that clipped nearly all residuals does not say that they have become shorter.
     least = last if known.saturated and len(rounds) > 1 else last / FASTEST
     return coefficients, min(max(math.sqrt(max(left, 0.0) / plan.n), least), first)
