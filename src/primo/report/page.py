@@ -44,6 +44,7 @@ from primo.report.results import (
 )
 from primo.report.strength import blocks_of, directions_of
 from primo.report.templating import asset, render
+from primo.report.variants import variants_section
 from primo.variants import Variants
 
 __all__ = ["report_html", "write_report"]
@@ -146,7 +147,8 @@ def report_html(
         accuracy=accuracy_words(release, made.found, made.outlook),
         coefficients=coefficient_words(
             release, made.chosen, made.found, known=found is not None or made.shrunk is not None
-        ),
+        )
+        + variants_section(release, variants, level=LEVEL),
         plan=plan_section(made.outlook),
         doubts=doubts_section(release, doubts),
         about=about_section(release, notes),
