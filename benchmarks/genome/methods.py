@@ -25,7 +25,7 @@ from primo.privacy.calibration import mu_of
 from primo.released.estimate.blocks import BlockMoments, fit_blocks
 from primo.released.estimate.blocks.marginal import scaled_down
 
-__all__ = ["Cell", "Measured", "measure", "scales_of"]
+__all__ = ["Cell", "Measured", "forecast", "measure", "scales_of"]
 
 Matrix = NDArray[np.float64]
 
@@ -53,7 +53,6 @@ class Measured:
 
     without_noise: float
     blocks: float
-    forecast: float
     panel: float | None  # None where the features are public
     none: float
     none_correlation: float
@@ -103,14 +102,18 @@ def measure(linkage: Linkage, cell: Cell, seed: int) -> Measured:
     return Measured(
         without_noise=without_noise,
         blocks=r2(noisy)[0],
-        forecast=forecast_blocks(
-            linkage.panel, n=cell.n, scales=scales, trait=cell.trait, seed=seed + 2
-        ),
         panel=r2(_with_panel(noisy, linkage.panel))[0] if private else None,
         none=alone,
         none_correlation=correlation,
         clumped_correlation=_clumped(noisy, linkage.panel, effects, population),
     )
+
+
+def forecast(linkage: Linkage, cell: Cell) -> float:
+    """Predict R² of the block estimator from the panel and stated numbers."""
+    widths = np.array([float(len(matrix)) for matrix in linkage.panel])
+    scales = scales_of(cell, widths)
+    return forecast_blocks(linkage.panel, n=cell.n, scales=scales, trait=cell.trait)
 
 
 def _diagonal(

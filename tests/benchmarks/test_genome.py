@@ -42,7 +42,7 @@ def test_scores_are_ordered_as_expected():
     assert -0.05 < found.none < found.none_correlation
     public = measure(linkage, cell(50_000, "outcomes"), 3)
     assert public.panel is None
-    words = line(cell(50_000), mean_of([found, found]))
+    words = line(cell(50_000), mean_of([found, found]), 0.3)
     assert words[4] == f"**{found.blocks:.3f}**"
     assert markdown([words]).count("|") == 3 * (len(HEADER) + 1)
 
