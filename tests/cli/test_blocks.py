@@ -58,6 +58,10 @@ def test_blocks_give_everything_that_a_release_gives(folder, primo):
         "predict release --bfile cohort --out scores.tsv",
     ):
         primo(line)
+    Path("later.txt").write_text(Path("traits.txt").read_text().replace("height", "later"))
+    later = FIT.replace("traits.txt", "later.txt")
+    _, told = primo(f"extend --release release --protect both {later} --out second", code=2)
+    assert "is not extended" in " ".join(told.split())
     scores = np.genfromtxt("scores.tsv", skip_header=1, usecols=-1)
     truth = np.genfromtxt("traits.txt", skip_header=1, usecols=2)
     assert np.corrcoef(scores, truth)[0, 1] > 0.8
