@@ -102,7 +102,7 @@ class BlockGrid:
             )
             and int(self.starts[0]) == 0
             and int(self.starts[-1]) == d
-            and bool((np.diff(self.starts) > 0).all())
+            and bool((self.starts[1:] > self.starts[:-1]).all())  # a difference may wrap around
         )
 
     def holds(self, grid: Grid, n: int) -> bool:

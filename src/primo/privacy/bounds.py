@@ -6,7 +6,8 @@ to be asked for by name: `Bounds.from_public`, for a block that the protection l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from primo.errors import Advice, Argument, BoundsError, InputError, Message
 from primo.levels import Levels
 from primo.privacy.clip import Clip
+from primo.privacy.public_moments import Walk, longest_square, mean_and_deviation
 
 __all__ = ["AUTO", "Bounds", "Clip", "as_bounds"]
 
@@ -177,29 +179,25 @@ class Bounds:
         )
 
     @classmethod
-    def from_public_blocks(cls, walk: Callable[[], Iterator[NDArray[Any]]]) -> Bounds:
-        """Do as `from_public`, with rows that `walk()`, called three times, yields some at a time."""
-        rows = 0
-        centre: Any = 0.0
-        for part in walk():
-            rows += len(part)
-            centre = centre + part.sum(axis=0, dtype=np.float64)
-        centre = centre / rows
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = sum(((part - centre) ** 2).sum(axis=0) for part in walk())
-        scale = np.sqrt(squares / rows)
-        # A constant column carries no information; scale 1 keeps it finite. The tolerance catches
-        # the rounding dust that a large constant leaves behind.
-        scale = np.where(scale > 1e-12 * np.maximum(1.0, np.abs(centre)), scale, 1.0)
-        if not (np.isfinite(centre).all() and np.isfinite(scale).all()):
+    def from_public_blocks(cls, walk: Walk) -> Bounds:
+        """Do as `from_public`, with rows that `walk()`, called three times, yields some at a time.
+
+        Guarantee: not a bit depends on the order of the rows (`privacy.public_moments`).
+        """
+        found = mean_and_deviation(walk)
+        if found is None:
             raise InputError(
                 "the public block contains NaN, infinite or enormous values",
                 remedy=Message.of(
                     "clean it, or give its bounds and ", Argument("missing", "centre")
                 ),
             )
-        longest = max(float((((part - centre) / scale) ** 2).sum(axis=1).max()) for part in walk())
-        norm = max(np.sqrt(longest) * (1 + 1e-12), 1e-9)
+        centre, scale = found
+        # A constant column carries no information; scale 1 keeps it finite. The tolerance catches
+        # the rounding dust that a large constant leaves behind.
+        scale = np.where(scale > 1e-12 * np.maximum(1.0, np.abs(centre)), scale, 1.0)
+        longest = longest_square(walk, centre, scale)
+        norm = max(math.sqrt(longest) * (1 + 1e-12), 1e-9)
         return cls(norm=norm, centre=centre, scale=scale, from_data=True)
 
     @classmethod

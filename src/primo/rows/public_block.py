@@ -18,7 +18,7 @@ from primo.privacy.bounds import Clip
 from primo.privacy.protection import Protection
 from primo.rows.sources.base import Block
 
-__all__ = ["PublicColumns", "PublicRows", "public_block", "public_means"]
+__all__ = ["PublicColumns", "PublicRows", "in_public_order", "public_block", "public_means"]
 
 Vector = NDArray[np.float64]
 
@@ -89,6 +89,19 @@ class PublicColumns:
         for span in _spans(self.clip.width):
             block = _scaled(self.rows[:, span], self.clip, span) * self.shorten[:, None]
             yield span, block if self.means is None else block - self.means[span]
+
+
+def in_public_order(rows: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy of public rows, sorted by their bytes: equal for all orders of the same rows.
+
+    The order of the rows may tell of private columns (files list cases before controls), and what is
+    computed of them in floats depends on their order in its last bits.
+    """
+    whole = np.ascontiguousarray(rows)
+    if not whole.size:
+        return whole.copy()
+    each = whole.view(np.dtype((np.void, whole.shape[1] * whole.itemsize)))[:, 0]
+    return np.asarray(whole[np.argsort(each)])
 
 
 def public_means(rows: NDArray[Any], clip: Clip) -> Vector:

@@ -25,7 +25,13 @@ from primo.released.round_release import pooled_release
 from primo.released.row_space import row_space
 from primo.rows.block_moments import fold_blocks
 from primo.rows.moments import fold
-from primo.rows.public_block import PublicColumns, PublicRows, public_block, public_means
+from primo.rows.public_block import (
+    PublicColumns,
+    PublicRows,
+    in_public_order,
+    public_block,
+    public_means,
+)
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.rows.sources.base import Source
 from primo.rows.walk import Folding, S
@@ -221,8 +227,7 @@ def with_public_features(release: Release, features: NDArray[Any]) -> Release:
         raise InputError("only a release with more public features than rows needs them")
     if features.shape != (plan.n, plan.d):
         raise InputError(f"features have shape {features.shape}, not ({plan.n}, {plan.d})")
-    if features.base is not None:
-        features = features.copy()  # a view would keep the table it was cut from alive
+    features = in_public_order(features)  # a copy: no table that it was cut from stays alive
     means = public_means(features, plan.features) if plan.intercept else np.zeros(plan.d)
     columns = PublicColumns.of(features, plan.features, means=means)
     space = row_space(columns, n=plan.n, width=plan.d)
@@ -244,7 +249,7 @@ def _projected(release: Release, outcomes: NDArray[Any] | None) -> Release:
             association, release.covariance, radius=root * plan.outcomes.norm
         )
     else:
-        columns = PublicColumns.of(outcomes, plan.outcomes)
+        columns = PublicColumns.of(in_public_order(outcomes), plan.outcomes)
         found = project_onto_outcomes(
             association[: plan.d], columns, n=plan.n, radius=root * plan.features.norm
         )
