@@ -38,19 +38,6 @@ def people():
     return loaded(HERE / "people.py")
 
 
-@pytest.fixture(autouse=True)
-def _near_guess(monkeypatch):
-    """Have lengths that five rows do not tell guessed near theirs.
-
-    The guess is made from released counts, which are all noise here: rows shortened to lengths far
-    below theirs, or far below a step of the grid beside it, would show nothing of what is tested.
-    """
-    for module in ("found_norms", "found_centres"):
-        monkeypatch.setattr(
-            f"primo.released.{module}.guessed_lengths", lambda counts, *, sigma, n: (0.5, 2.0)
-        )
-
-
 def pytest_generate_tests(metafunc):
     if "way" in metafunc.fixturenames:
         metafunc.parametrize("way", list(loaded(HERE / "ways.py").every_way()), ids=str)

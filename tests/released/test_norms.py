@@ -132,6 +132,17 @@ def test_the_longer_of_two_populations_is_seen() -> None:
     assert x.min() < found.features.norm < x.max() * 1.2
 
 
+@pytest.mark.parametrize(("share", "whole"), [(0.5, True), (0.3, True), (0.04, False)])
+def test_a_population_that_is_not_small_is_not_cut(share: float, whole: bool) -> None:
+    """Slopes would be several times too long: half of the rows 50 times as long gave an R² of -10."""
+    x, y = normal(10), normal(1)
+    x[: int(share * N)] *= 50
+    typical = float(np.median(x[: int(share * N)]))
+    found = choose(counted(x, sigma=20.0), counted(y, sigma=20.0))
+    assert (found.features.norm > 0.8 * typical) == whole
+    assert found.features.norm < 2 * typical
+
+
 def test_rows_of_zeros_are_counted_apart() -> None:
     x = normal(10)
     x[: N // 2] = 0

@@ -27,7 +27,8 @@ Floats = NDArray[np.float64]
 #: histograms: there are about 500 places and widths that differ.
 CERTAIN = 5.3
 SMALLEST = 0.01  # share of the rows that every bell after the first must hold, besides
-FAR = 6.0  # times the median: longer rows count as if they were so long
+FAR = 6.0  # times the median: longer rows count as if they were so long, ...
+FEW = 0.1  # ... if they are no more than this share of the rows
 SPREADS = (0.6, 1.5, 3.0, 6.0, 10.0, 16.0)  # standard deviations of the bells, in bins
 MOST_BELLS = 4
 REACH, LEAST_REACH = 3.0, 6.0  # surroundings of a bell to either side: standard deviations, bins
@@ -82,7 +83,8 @@ class _Bell:
 def denoised(counts: Floats, *, sigma: float, n: int) -> LengthLaw | None:
     """Return the law of the lengths, or None where the counts do not tell it from noise.
 
-    Rows longer than `FAR` times the median count as that long: few rows must not decide.
+    Rows longer than `FAR` times the median count as that long: few rows must not decide. Where more
+    than a share `FEW` are longer, they are a population of their own and decide, too.
     """
     zeros = _zeros(counts, sigma=sigma, n=n)
     bells = _found_bells(counts[1:], sigma=sigma, rows=n - zeros, least=SMALLEST * n)
@@ -101,7 +103,8 @@ def denoised(counts: Floats, *, sigma: float, n: int) -> LengthLaw | None:
     lengths, shares = centres()[at], kept[at]
     positive = lengths > 0
     rows = LengthLaw(lengths=lengths[positive], shares=shares[positive] / shares[positive].sum())
-    return LengthLaw(lengths=np.minimum(lengths, FAR * rows.quantile(0.5)), shares=shares)
+    longest = max(FAR * rows.quantile(0.5), rows.quantile(1 - FEW))
+    return LengthLaw(lengths=np.minimum(lengths, longest), shares=shares)
 
 
 def guessed_lengths(counts: Floats, *, sigma: float, n: int) -> tuple[float, float]:
