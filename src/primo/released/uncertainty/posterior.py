@@ -66,14 +66,17 @@ class Posterior:
         """Moments of z and of the outcomes about their means."""
         return self.centred.moments
 
-    def loadings(self, points: Floats) -> Floats:
-        """Squared shares of `points` (width, k), combinations of θ, in the directions, (d, k)."""
+    def loadings(self, points: Floats, along: Floats | None = None) -> Floats:
+        """Squared shares of `points` (width, k), combinations of θ, in the directions, (d, k).
+
+        `along` (d, k) are the shares themselves, where they are known.
+        """
         latest: list[tuple[Floats, Floats]] = self.__dict__.setdefault("_latest", [])
         for given, known in latest:  # blocks of outcomes ask for the same ones
             if given is points:
                 return known
-        found = self._shares_along(points)
-        found *= found
+        found = self._shares_along(points) if along is None else along
+        found = found * found
         latest[:] = [*latest[-1:], (points, found)]
         return found
 
@@ -98,17 +101,23 @@ class Posterior:
         return np.divide(part, whole, out=np.ones_like(part), where=whole > 0)
 
     def infer(
-        self, points: Floats, *, sampling: Floats, outcomes: Outcomes
+        self,
+        points: Floats,
+        *,
+        sampling: Floats,
+        outcomes: Outcomes,
+        along: Floats | None = None,
     ) -> tuple[Floats, Floats]:
         """Means and error variances of pointsᵀθ, (points, outcomes) each.
 
         `points` (width, points) are combinations of θ: a slope, or features with the constant at
         which to predict. `sampling` holds ς_j² of these outcomes, zeros if the target is the rows.
+        `along` is as in `loadings`.
         Errors along different directions are taken as uncorrelated.
         Cost: O(d²·points + d·points·groups + points·groups·outcomes).
         """
         found = self.centred
-        loadings, shares = self.loadings(points), self.shares[outcomes]
+        loadings, shares = self.loadings(points, along), self.shares[outcomes]
         variance = (loadings.T @ self.errors) @ shares.T
         if sampling.any():
             inverse = 1 / np.maximum(self.values, 1e-12 * max(self.values.max(), 1e-290))

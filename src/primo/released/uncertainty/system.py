@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from primo.errors import Argument, InputError, Message
 from primo.planning.plan import CovarianceOrigin
+from primo.released.estimate.bordered import arrowhead
+from primo.released.estimate.centring import mirror, reflect
 from primo.released.estimate.large import LARGE
 from primo.released.estimate.rounds import is_gradual
 from primo.released.kept import kept
@@ -97,10 +99,38 @@ class System:
     @cached_property
     def spectrum(self) -> tuple[Floats, Floats]:
         """Eigenvalues (ascending) and eigenvectors of Â; exact zeros are zeros."""
-        values, vectors = np.linalg.eigh(self.covariance)
+        moments = self.posterior.moments
+        if moments.covariance is self.covariance:
+            values, vectors = moments.spectrum
+        elif self._from_features is not None:
+            values, vectors = self._from_features[0], self._with_constant(self._from_features[1])
+        else:
+            values, vectors = np.linalg.eigh(self.covariance)
         if self.off_variance == 0:
             values = np.where(np.abs(values) > RANK * np.abs(values).max(), values, 0.0)
         return values, vectors
+
+    # Reflected, Â is the covariance of z bordered by one row, so of many features it is not decomposed anew.
+
+    @cached_property
+    def _from_features(self) -> tuple[Floats, Floats] | None:
+        """Eigenvalues of Â, and its eigenvectors, (width, width) as rows, by those of z and the axis."""
+        axis = self.posterior.centred.axis
+        if self.d <= LARGE or not len(axis) or self.off_variance == 0:
+            return None
+        values, vectors = self.posterior.moments.spectrum
+        column = reflect(axis, (self.covariance @ axis)[:, None])[:, 0]
+        return arrowhead(values, vectors.T @ column[:-1], float(column[-1]))
+
+    def _with_constant(self, rows: Floats) -> Floats:
+        """Turn vectors by those of z and the axis, (k, width), into vectors of x̃, (width, k)."""
+        whole = np.empty(rows.shape[::-1])
+        np.matmul(self.posterior.vectors, rows[:, :-1].T, out=whole[:-1])
+        whole[-1] = rows[:, -1]
+        normal, gap = mirror(self.posterior.centred.axis)
+        if gap:
+            whole -= np.outer(normal, (normal @ whole) / gap)
+        return whole
 
     def loadings(self, weights: Floats) -> Floats:
         """Shares of combinations of θ (width, k) along the eigenvectors of Â; of `terms` only once."""
@@ -109,6 +139,12 @@ class System:
     @cached_property
     def _poor_directions(self) -> Floats:
         return np.asarray(self.spectrum[1][:, ~self.well_determined])
+
+    @cached_property
+    def _poor_along(self) -> Floats | None:
+        """Shares of these directions in the eigenvectors of z, where they are known, (d, others)."""
+        known = self._from_features
+        return None if known is None else np.ascontiguousarray(known[1][~self.well_determined, :-1].T)
 
     @cached_property
     def _term_loadings(self) -> Floats:
@@ -124,6 +160,7 @@ class System:
         """Posterior mean and variance of vᵀθ along the other eigenvectors, (others, l)."""
         return self.posterior.infer(
             self._poor_directions,
+            along=self._poor_along,
             sampling=self.sampling(target),
             outcomes=self.outcomes,
         )
@@ -235,7 +272,9 @@ class System:
         part.__dict__.update(  # cached values that would be made again
             spectrum=self.spectrum,
             _term_loadings=self._term_loadings,
+            _from_features=self._from_features,
             _poor_directions=self._poor_directions,
+            _poor_along=self._poor_along,
             rotated=self.rotated[:, outcomes],
             residual_variance=self.residual_variance[outcomes],
         )
