@@ -286,3 +286,27 @@ def test_a_table_of_numbers_and_no_bounds(tmp_path, primo):
     assert ((scale > 125) & (scale < 500)).all()
     statement = " ".join(release.statement().split())
     assert "found from a histogram of row lengths" in statement
+    assert "which are longer than the norm" in statement
+    assert "with these norms" in statement
+    assert "with looser norms" in statement
+
+
+@pytest.mark.parametrize("rows", [5000, 150])
+def test_a_dry_run_says_what_finding_norms_costs_and_gains(tmp_path, primo, primo_json, rows):
+    for name in ("x", "y"):
+        np.save(tmp_path / f"{name}.npy", np.zeros((rows, 3)))
+    ranges = 'lower = -9\nupper = 9\nnorm = "auto"\n'
+    (tmp_path / "b.toml").write_text(f"[features]\n{ranges}[outcomes]\n{ranges}")
+    line = (
+        f"fit --feature-array {tmp_path}/x.npy --outcome-array {tmp_path}/y.npy --epsilon 1 "
+        f"--delta 1e-6 --bounds {tmp_path}/b.toml --norm-share 0.04 --dry-run"
+    )
+    said, instead = primo(line)[0], primo_json(line)["predicted_r2_without_search"]
+    if rows == 150:
+        assert "not looked for, because there are too few rows" in said
+        assert instead is None
+    else:  # 0.04 · (1.2 + 0.6), and 1/√(1 - 0.072)
+        assert "all together for 7.2% of the budget" in said
+        assert "all other noise 3.8% larger" in said
+        assert f"With the norms of the ranges, at the whole budget: {instead:.3f}" in said
+        assert 0.1 < instead < 0.3

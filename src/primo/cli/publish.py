@@ -23,11 +23,12 @@ from primo.cli.data import Opened, has_levels, named_by
 from primo.cli.options import checked
 from primo.cli.output import counted, say, show_json
 from primo.cli.render import spelled
+from primo.cli.searches import show_search
 from primo.errors import InputError, PrimoError, WeakGuaranteeWarning
 from primo.forecast.assumptions import Signal
 from primo.forecast.compare import typical_sd, with_deviations
 from primo.forecast.forecast import Prediction, is_forecast, predict
-from primo.forecast.knowledge import better_knowledge
+from primo.forecast.knowledge import better_knowledge, without_search
 from primo.forecast.law import Law, law_of
 from primo.forecast.reduced import reduction_of
 from primo.forecast.table import Better
@@ -184,6 +185,9 @@ def preview(request: Request) -> None:
                 },
                 "norms_to_find": list(plan.counted),
                 "centres_to_find": list(plan.centred),
+                "too_few_rows_for_norms": list(plan.declined),
+                "share_that_finds_bounds": float(plan.searched) / plan.mu**2,
+                "predicted_r2_without_search": None if expected is None else expected.not_found,
                 "predicted_r2": None if expected is None else expected.chosen.r2,
                 "no_privacy_r2": None if expected is None else expected.chosen.no_privacy_r2,
                 "assumptions": None if expected is None else expected.law.words,
@@ -213,9 +217,8 @@ def preview(request: Request) -> None:
             f"Rounds: {plan.round_count} under this one cost; every round after the first looks at what "
             "is left. What this gains is not part of the prediction."
         )
-    if plan.counted:
-        _show_search(plan)
-    else:
+    show_search(plan)
+    if not plan.counted:
         of_first = "" if plan.rounds is None else ", first round"
         click.echo(
             f"Noise in scaled units{of_first}: covariance {plan.covariance_sigma:.4g}, association "
@@ -395,6 +398,7 @@ class _Forecast:
     law: Law
     outcome_sd: float
     better: tuple[Better, ...]
+    not_found: float | None  # R² with the norms of the ranges instead of norms that are found
     simulated: str  # what stood for the whole; empty if all of it was simulated
 
 
@@ -416,45 +420,9 @@ def _forecast(request: Request) -> _Forecast | None:
         better=better_knowledge(
             plan, association=plan.association, estimator="auto", signal=signal, than=chosen.r2
         ),
+        not_found=without_search(plan, association=plan.association, signal=signal),
         simulated=reduction_of([plan]).words,
     )
-
-
-def _show_search(plan: Plan) -> None:
-    """Say that norms will be found, what that costs, and what it needs."""
-    blocks = " and ".join(plan.counted)
-    cost = "at no cost: they are public"
-    if plan.norm_search is not None:
-        share = float(plan.searched) / plan.mu**2
-        cost = f"for {share:.1%} of the budget (of mu squared)"
-    if (columns := plan.column_search) is not None:
-        which = " and ".join(b for b in plan.counted if getattr(columns, b))
-        click.echo(
-            f"Centres and scales of the {which}: found first, from counts of each column's values."
-        )
-    if (centres := plan.centre_search) is not None:
-        which = " and ".join(b for b in plan.counted if getattr(centres, b))
-        click.echo(f"Centres of the {which}: found first, from a sum of shortened rows.")
-    passes = (
-        1
-        + plan.round_count
-        + (plan.column_search is not None)
-        + 2 * (plan.centre_search is not None)
-    )
-    click.echo(
-        f"Norms of the {blocks}: found {'then' if plan.centred else 'first'}, from counts of rows by "
-        f"length, {'all together ' * bool(plan.centred)}{cost}. The rows are read {passes} times. "
-        "Noise is proportional to these norms."
-    )
-    for block in plan.counted:
-        clip = plan.features if block == "features" else plan.outcomes
-        scaled = plan.column_search is not None and getattr(plan.column_search, block)
-        if clip.is_plain and not clip.box and not scaled:
-            say(
-                f"Note: the {block} have no range and no centre, so one norm holds for their raw "
-                "values. That serves columns about 0 in comparable units. Otherwise give ranges, or "
-                f"centres and scales: [{block}.columns.NAME] in the bounds file."
-            )
 
 
 def _show_forecast(expected: _Forecast) -> None:
@@ -463,6 +431,11 @@ def _show_forecast(expected: _Forecast) -> None:
     click.echo(
         f"Predicted R² on new rows: {chosen.r2:.3f} (without privacy {chosen.no_privacy_r2:.3f})."
     )
+    if expected.not_found is not None:
+        click.echo(
+            f"With the norms of the ranges, at the whole budget: {expected.not_found:.3f}. Finding "
+            "norms gains more where ranges are wider than is assumed here."
+        )
     click.echo("Assumed (--signal-r2, --outcome-sd and --feature-sd state other numbers):")
     for words in expected.law.words:
         click.echo(f"  - {words}")

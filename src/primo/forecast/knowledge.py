@@ -25,7 +25,7 @@ from primo.planning.plan import CovarianceOrigin, Plan
 from primo.planning.settings import Settings
 from primo.privacy.bounds import AUTO, Bounds, Clip
 
-__all__ = ["better_knowledge", "bounds_of", "replanned"]
+__all__ = ["better_knowledge", "bounds_of", "replanned", "without_search"]
 
 _NORM_FACTOR = 1.25  # lengths of a usual row of genotypes, as Bounds.from_frequencies has it
 
@@ -71,6 +71,28 @@ def better_knowledge(
         if r2 > than + R2_TOLERANCE
     ]
     return tuple(sorted(better, key=lambda b: -b.predicted_r2))
+
+
+def without_search(plan: Plan, *, association: str, signal: Signal) -> float | None:
+    """Forecast R² with the norms of the ranges, for a plan that is to find norms; the whole budget.
+
+    None where nothing is to be found, and where a block has no range to be taken instead. Nothing is
+    read. Cost: one forecast.
+    """
+    found = [getattr(plan, block) for block in plan.counted]
+    if plan.norm_search is None or not all(clip.box for clip in found) or plan.earlier_mu:
+        return None
+    idea = _Idea(
+        words="",
+        features=_with_norm(plan.features, plan.features.longest)
+        if "features" in plan.counted
+        else None,
+        outcomes=_with_norm(plan.outcomes, plan.outcomes.longest)
+        if "outcomes" in plan.counted
+        else None,
+    )
+    same_rows = law_of(plan, signal).stated(plan)
+    return _forecast(plan, idea, association, "auto", same_rows)
 
 
 def replanned(

@@ -58,7 +58,8 @@ class Settings:
     rows_per_person
         How many rows one person owns; the budget is that of one row.
     norm_share
-        Share of mu² that finds norms, where bounds have norm="auto".
+        Share of mu² that finds norms, where bounds have norm="auto"; times at most 2.8 where rows are
+        few, or centres and scales are found, too (planning/searches.py).
     rounds
         How many rounds look at what the ones before have left; "auto" chooses from public numbers.
     covariance

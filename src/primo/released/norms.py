@@ -84,6 +84,12 @@ class ChosenNorms:
     options: tuple[NormOption, ...]  # tighter to looser; the chosen pair is among them
 
     @property
+    def used(self) -> int:
+        """Place of the chosen pair among the options."""
+        pairs = [(option.feature_norm, option.outcome_norm) for option in self.options]
+        return pairs.index((self.features.norm, self.outcomes.norm))
+
+    @property
     def slope_factor(self) -> float:
         """What shortening multiplies slopes by, for rows without a preferred direction."""
         factor = self.features.factor * self.outcomes.factor

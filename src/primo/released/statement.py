@@ -13,6 +13,7 @@ from primo.privacy.column_search import ColumnSearch
 from primo.privacy.rounds import round_spent
 from primo.released.found_norms import found_norms
 from primo.released.moments import ReleasedMoments
+from primo.released.norms import NormOption
 
 __all__ = ["entries", "item", "statement", "title"]
 
@@ -41,6 +42,8 @@ def entries(release: ReleasedMoments) -> list[tuple[str, str]]:
         ("Bounds", _bounds(release)),
         ("Noise", _noise(release) if plan.rounds is None else _noise_of_rounds(release)),
     ]
+    if shortened := _shortened(release):
+        items.insert(5, ("Shortened", shortened))
     if plan.perturbation is not None:
         items.append(("Released", _perturbed(release)))
     if plan.rounds is not None:
@@ -157,6 +160,33 @@ def _found(release: ReleasedMoments) -> str:
             "the norm is that of the ranges"
         )
     return text
+
+
+def _shortened(release: ReleasedMoments) -> str:
+    """Say how many rows are longer than norms that were found, and what other norms would have given."""
+    plan = release.plan
+    if release.lengths is None:
+        return ""
+    chosen = found_norms(plan, release.lengths)
+    told = [block for block in plan.counted if getattr(chosen, block).found]
+    if not told:
+        return ""
+    rows = [f"{getattr(chosen, block).shortened:.0%} of the rows of {block}" for block in told]
+    at, options = chosen.used, chosen.options
+    others = [
+        f"{options[k].lost:.3f} with {words} norms ({_norms(options[k])})"
+        for k, words in ((at - 1, "tighter"), (at + 1, "looser"))
+        if 0 <= k < len(options)
+    ]
+    predicted = ", ".join([f"{options[at].lost:.3f} with these norms", *others])
+    return (
+        f"by the released counts about {' and '.join(rows)}, which are longer than the norm. Share of "
+        f"the outcomes' variance that was predicted to be lost to noise and shortening: {predicted}"
+    )
+
+
+def _norms(option: NormOption) -> str:
+    return f"features {option.feature_norm:.3g}, outcomes {option.outcome_norm:.3g}"
 
 
 def _blocks(search: CentreSearch | ColumnSearch) -> str:

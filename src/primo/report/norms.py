@@ -47,7 +47,7 @@ def norms_section(release: ReleasedMoments) -> Markup:
         words=_words(plan),
         bounds=_found_bounds(release),
         charts=charts,
-        options=[_row(option, plan) for option in chosen.options],
+        options=[_row(option, i == chosen.used) for i, option in enumerate(chosen.options)],
     )
 
 
@@ -90,8 +90,7 @@ def _found_bounds(release: ReleasedMoments) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _row(option: NormOption, plan: Plan) -> tuple[str, str, str]:
-    used = (option.feature_norm, option.outcome_norm) == (plan.features.norm, plan.outcomes.norm)
+def _row(option: NormOption, used: bool) -> tuple[str, str, str]:
     return (
         f"features {number(option.feature_norm)}, outcomes {number(option.outcome_norm)}"
         + (" (used)" if used else ""),

@@ -53,7 +53,9 @@ def bound_doubts(release: ReleasedMoments) -> tuple[str, ...]:
             continue
         found = f"{block.word}s" in release.plan.counted
         stuck = at_one_end(block)
-        said += _ranges(block, stuck) if block.clip.box else []
+        if block.clip.box:
+            centred = f"{block.word}s" in release.plan.centred
+            said += _ranges(block, stuck, found=found, centred=centred)
         if not stuck.all():  # otherwise all other doubts follow from it
             said += _lengths(block, found=found) + _means(block)
         said += _units(block, found=found)
@@ -81,8 +83,12 @@ def _shortened_rows(release: ReleasedMoments) -> list[str]:
     ]
 
 
-def _ranges(block: Block, stuck: Flags) -> list[str]:
-    """Check columns that are cut to a range: in scaled units they lie in [-1, 1]."""
+def _ranges(block: Block, stuck: Flags, *, found: bool, centred: bool) -> list[str]:
+    """Check columns that are cut to a range: in scaled units they lie in [-1, 1].
+
+    With a norm that was `found` noise does not grow with the range, only columns are weighed by it; and
+    where centres were found, the middle of the range costs nothing.
+    """
     said = []
     margin, edge = block.margin, near_an_end(block)
     variance, error = block.variance
@@ -98,7 +104,7 @@ def _ranges(block: Block, stuck: Flags) -> list[str]:
                 "1?) and give a range near what is publicly known; for rare things give a centre and "
                 "a scale from public knowledge"
             )
-        if edge.any() or (on_average and not stuck.any()):
+        if not centred and (edge.any() or (on_average and not stuck.any())):
             which = block.some(edge) if edge.any() else f"the {block.word}s, on average,"
             said.append(
                 f"the mean of {which} lies near an end of the range (beyond {EDGE:g} of its "
@@ -121,11 +127,11 @@ def _ranges(block: Block, stuck: Flags) -> list[str]:
             "time: a range that holds most values"
         )
     narrow = (variance + margin * error < NARROW**2) & ~stuck
-    if narrow.any():
+    if narrow.any() and not (found and narrow.all()):
+        why = "beside the others it drowns in noise" if found else "noise grows with the range"
         said.append(
             f"the range of {block.some(narrow)} reaches more than {1 / NARROW:g} standard deviations "
-            "to either side of its middle: noise grows with the range. Next time: a narrower range, "
-            "in the right unit"
+            f"to either side of its middle: {why}. Next time: a narrower range, in the right unit"
         )
     return said
 
