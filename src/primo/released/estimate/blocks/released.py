@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError
-from primo.planning.plan import Plan
 from primo.released.blocks import ReleasedBlocks
 from primo.released.estimate.blocks.problem import Centring
 from primo.released.moments import ReleasedMoments
@@ -30,7 +29,7 @@ def outcome_sums(release: ReleasedMoments) -> tuple[Floats, float]:
     plan = release.plan
     if not plan.intercept:
         return np.zeros(plan.l), 0.0
-    return release.association[-1] / plan.constant, _sum_sigma(plan) / plan.constant
+    return release.association[-1] / plan.constant, plan.outcome_sum_sigma / plan.constant
 
 
 def variation_about(release: ReleasedMoments) -> tuple[Floats, Floats]:
@@ -65,10 +64,3 @@ def centred_blocks(release: ReleasedMoments) -> Centring:
         outcome_sums_sigma=sigma,
         variation=variation_about(release)[0],
     )
-
-
-def _sum_sigma(plan: Plan) -> float:
-    """Noise scale of the last row of the association."""
-    if not plan.protection.outcomes_private:
-        return 0.0
-    return float(getattr(plan, "outcome_sum_sigma", plan.association_sigma))
