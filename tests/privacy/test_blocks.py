@@ -181,3 +181,10 @@ def test_blocks_that_do_not_hold_every_feature_once_are_noticed():
 def test_a_budget_that_integers_cannot_hold_is_refused():
     with pytest.raises(InputError, match="64-bit integers"):
         block_grid(mu=1e-9, n=2**40, starts=np.array([0, 1]), shares=np.ones(1))
+
+
+def test_borders_whose_differences_wrap_around_do_not_cover() -> None:
+    starts = np.array([0, 2**62, -(2**63), -(2**62), 6], dtype=np.int64)
+    ones = np.ones(4, dtype=np.int64)
+    forged = BlockGrid(starts=starts, radius_squared=ones, unit=ones, variance_bits=ones * 60)
+    assert not forged.covers(6)
