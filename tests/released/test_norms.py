@@ -304,3 +304,14 @@ def test_noise_in_a_far_bin_does_not_make_a_scale() -> None:
         found = find_columns(counts, sigma=40.0, n=N)
         assert found.found.all()
         np.testing.assert_allclose(found.scale, 4.2e-4, rtol=0.3)
+
+
+def test_rare_codes_far_off_belong_to_the_scale() -> None:
+    """One row in seven has 13 or 17, the others 0, 1 or 2: without them they would be 20 scales long."""
+    sigma = 70.0  # of a count: a rare code is 5 of these high
+    counts = sigma * np.random.default_rng(9).standard_normal((40, signed_grid.BINS))
+    for value, share in ((0.0, 0.4), (1.0, 0.25), (2.0, 0.21), (13.0, 0.07), (17.0, 0.07)):
+        counts[:, signed_grid.bin_of(np.array([value]))[0]] += share * N
+    found = find_columns(counts, sigma=sigma, n=N)
+    assert np.mean(found.scale > 1.2) > 0.8  # 0.8 without them
+    assert (found.scale < 2.5).all()

@@ -25,6 +25,9 @@ __all__ = ["FoundColumns", "find_columns", "plan_with_columns"]
 Floats = NDArray[np.float64]
 
 CERTAIN = 6.0  # standard deviations of a window's noise: there are many columns, none may go wrong
+CERTAIN_BESIDE = 3.5  # the same near values that are certain: a few octaves of the whole grid
+OVER = 3.0  # standard deviations by which certain bins must hold less than all rows, for that
+BESIDE = (2.0**-2, 2.0**5)  # of the largest certain value: between these sizes
 USUAL = (0.68, 0.9, 0.97)  # share of the rows within one standard deviation of a usual column
 FAR = 4.0  # such distances: values beyond count as if they lay there
 WINDOWS = (1, 2, 4, 8, 16)  # bins
@@ -80,11 +83,36 @@ def find_columns(counts: Floats, *, sigma: float, n: int) -> FoundColumns:
         if lit.any():
             found[j] = True
             lit[values.ZERO] = column[values.ZERO] > CERTAIN * sigma
+            lit = _with_rare_values(column, lit, sigma=sigma, n=n)
             most = float(column[lit].sum()) > MOST * n
             centre[j], scale[j] = (_from_shares if most else _from_sums)(column / n, lit)
     if found.any():
         scale[~found] = float(np.median(scale[found]))
     return FoundColumns(centre=centre, scale=scale, found=found)
+
+
+def _with_rare_values(
+    counts: Floats, lit: NDArray[np.bool_], *, sigma: float, n: int
+) -> NDArray[np.bool_]:
+    """Light bins of rarer values about and above the certain ones, if those leave rows over.
+
+    A code that one row in ten has is a large part of a column's variance; a scale without it would make
+    these rows ten times as long as the others. What noise lights is drawn in with other far values.
+    """
+    over = n - float(counts[lit].sum())
+    if over < max(OVER * sigma * math.sqrt(lit.sum()), SMALLEST * n):
+        return lit
+    size = np.abs(values.centres())
+    low, high = BESIDE[0] * size[lit].max(), BESIDE[1] * size[lit].max()
+    beside = np.where((low <= size) & (size <= high), counts, 0.0)
+    return lit_bins(
+        beside,
+        sigma=sigma,
+        windows=WINDOWS,
+        least=SMALLEST * n,
+        certain=CERTAIN_BESIDE,
+        lit=lit,
+    )
 
 
 def _from_shares(shares: Floats, lit: NDArray[np.bool_]) -> tuple[float, float]:

@@ -244,14 +244,15 @@ def lit_bins(
     windows: tuple[int, ...],
     least: float,
     certain: float,
+    lit: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_]:
     """Return which bins hold rows: those of windows whose sums noise does not reach, (bins,).
 
     For columns, of which there are many and which need not have one peak. A window has dark bins only,
     so that rows on one side of the lit ones do not light the other; narrow windows come first. It must
-    hold more than `least` rows, too.
+    hold more than `least` rows, too. Bins that are `lit` already stay so.
     """
-    lit = np.zeros(len(counts), dtype=bool)
+    lit = np.zeros(len(counts), dtype=bool) if lit is None else lit.copy()
     for width in windows:
         window = np.ones(width)
         enough = max(certain * sigma * math.sqrt(width), least)
