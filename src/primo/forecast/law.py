@@ -56,6 +56,12 @@ class Block:
         """Root mean squared length of a row before shortening."""
         return math.sqrt(float(self.mean @ self.mean + self.sd @ self.sd))
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """All that simulated rows depend on, as something to look them up by."""
+        arrays = (self.mean, self.sd, self.genotypes, self.ranges)
+        return (*(array.tobytes() for array in arrays), self.norm, self.limit, self.cut, self.share)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Law:
