@@ -39,13 +39,15 @@ from primo.planning.rounds import as_one_round
 from primo.planning.settings import check_association
 from primo.released.estimate import ESTIMATORS
 
-__all__ = ["Prediction", "is_forecast", "predict", "predict_all", "predict_ways"]
+__all__ = ["Draws", "Prediction", "is_forecast", "predict", "predict_all", "predict_ways"]
 
 MOST_OUTCOMES = 200  # simulated; more are represented by these
 MOST_REPEATS, FEWEST_REPEATS = 12, 4
 SMALL, SMALL_REPEATS = 20, 40  # features up to which repeats cost next to nothing, and their number
 ENOUGH = 100  # outcomes, over all repeats
 _SEED = 20_231_107
+
+Draws = dict[tuple[object, ...], Drawn]  # simulated rows, by all that they depend on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +93,7 @@ def predict_ways(
     estimators: Sequence[str],
     signal: Signal,
     most_repeats: int = SMALL_REPEATS,
+    draws: Draws | None = None,
 ) -> list[tuple[Prediction, ...]]:
     """Predict R² for several plans and associations, and several estimators of each.
 
@@ -98,7 +101,8 @@ def predict_ways(
     rounds are forecast as one with the budget of all.
 
     Deterministic: draws come from a fixed seed (nobody is protected by them), and are the same for
-    every plan of the same n, d and l, so that predictions can be compared and bisected.
+    every plan of the same n, d and l, so that predictions can be compared and bisected. Where only the
+    budget differs between calls, hand the same `draws`, at first empty, to all: rows are drawn once.
 
     Cost: a few calls of each estimator on at most 192 features and, unless YᵀY is exact, `MOST_OUTCOMES`
     outcomes: about a second, whatever the sizes (`reduced`).
@@ -122,7 +126,7 @@ def predict_ways(
     size = reduction_of([plan for plan, _ in ways])
     simulated_laws = [reduced_law(law, size) for law in laws]
     with blas_threads(1):  # small matrices
-        scores = _scores(ways, simulated_laws, size, estimators, most_repeats)
+        scores = _scores(ways, simulated_laws, size, estimators, most_repeats, draws)
     ideal = _without_privacy(laws[0], n=ways[0][0].n, d=ways[0][0].d)
     shapes = len(signal.alignments)
     return [tuple(_predictions(np.array(found), ideal, shapes)) for found in scores]
@@ -134,16 +138,20 @@ def _scores(
     size: Reduction,
     estimators: Sequence[str],
     most_repeats: int,
+    draws: Draws | None,
 ) -> list[list[list[float]]]:
     """R² of every way, (repeats, estimators) each."""
     scores: list[list[list[float]]] = [[] for _ in ways]
     for repeat in range(most_repeats):
-        drawn: dict[tuple[object, ...], Drawn] = {}
+        drawn: Draws = {} if draws is None else draws
         for (plan, association), law, found in zip(ways, laws, scores, strict=True):
             simulated = _simulated(plan, size.l)
             if repeat >= _repeats(size.d, simulated):
                 continue
-            kind = simulated, plan.covariance_origin, plan.features.norm, plan.outcomes.norm
+            kind: tuple[object, ...] = (simulated, plan.covariance_origin)
+            kind += (plan.features.norm, plan.outcomes.norm)
+            if draws is not None:
+                kind += (repeat, size, law.signal, *law.features.key, *law.outcomes.key)
             if kind not in drawn:
                 drawn[kind] = draw(plan, law, simulated, size=size, seed=(_SEED, repeat))
             cohort = drawn[kind].under(plan)

@@ -56,6 +56,12 @@ class Block:
         """Root mean squared length of a row before shortening."""
         return math.sqrt(float(self.mean @ self.mean + self.sd @ self.sd))
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """All that simulated rows depend on, as something to look them up by."""
+        arrays = (self.mean, self.sd, self.genotypes, self.ranges)
+        return (*(array.tobytes() for array in arrays), self.norm, self.limit, self.cut, self.share)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Law:
@@ -93,13 +99,19 @@ class Law:
         x, y = plan.features, plan.outcomes
         return dataclasses.replace(
             self.signal,
-            feature_mean=tuple((x.centre + x.scale * self.features.mean).tolist()),
-            feature_sd=tuple((x.scale * self.features.sd).tolist()),
-            outcome_mean=tuple((y.centre + y.scale * self.outcomes.mean).tolist()),
-            outcome_sd=tuple((y.scale * self.outcomes.sd).tolist()),
+            feature_mean=_compact(x.centre + x.scale * self.features.mean),
+            feature_sd=_compact(x.scale * self.features.sd),
+            outcome_mean=_compact(y.centre + y.scale * self.outcomes.mean),
+            outcome_sd=_compact(y.scale * self.outcomes.sd),
             feature_spread=None,
             outcome_spread=None,
         )
+
+
+def _compact(numbers: Floats) -> float | tuple[float, ...]:
+    """Return one number where all are the same: a million of them take a second to pass on."""
+    first = float(numbers[0])
+    return first if bool((numbers == first).all()) else tuple(numbers.tolist())
 
 
 def _alignment(alignment: float | None) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from primo._util.threads import blas_threads
 from primo.errors import Argument, InputError, Message
-from primo.released.decomposed import centred_of, filter_of
+from primo.released.decomposed import centred_of, estimate_of
 from primo.released.estimate import NoisyMoments, estimate
 from primo.released.estimate.blocks import fit_blocks
 from primo.released.estimate.blocks.marginal import is_marginal, scaled_down
@@ -142,7 +142,7 @@ def _coefficients(release: ReleasedMoments, estimation: Estimation) -> Coefficie
     if isinstance(ridge_lambda, str):
         ridge_lambda = _rule(ridge_lambda, release, moments, estimation.coefficient_norm)
     if estimation.estimator == "auto":
-        fitted = filter_of(seen).estimate(moments)
+        fitted = estimate_of(seen)
     else:
         fitted = estimate(moments, estimator=estimation.estimator, ridge_lambda=ridge_lambda)
     scaled = fitted.coefficients

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from primo.released.estimate.centring import Centred, centred
+from primo.released.estimate.problem import Estimate
 from primo.released.estimate.selection import FittedFilter, fit_filter
 from primo.released.kept import kept
 from primo.released.moments import ReleasedMoments
 
-__all__ = ["centred_of", "filter_of"]
+__all__ = ["centred_of", "estimate_of", "filter_of"]
 
 
 def centred_of(release: ReleasedMoments) -> Centred:
@@ -18,3 +19,10 @@ def centred_of(release: ReleasedMoments) -> Centred:
 def filter_of(release: ReleasedMoments) -> FittedFilter:
     """Return the filter of estimator="auto": what coefficients and their errors have in common."""
     return kept(release, "filter", lambda: fit_filter(centred_of(release).moments))
+
+
+def estimate_of(release: ReleasedMoments) -> Estimate:
+    """Return what estimator="auto" estimates, in the coordinates without the constant."""
+    return kept(
+        release, "estimate", lambda: filter_of(release).estimate(centred_of(release).moments)
+    )

@@ -29,6 +29,7 @@ def judged(counts, energy, *, gamma=0.0, strength=0.3):
         groups=groups,
         association=np.sqrt(energy),
         common=Signal(strength=at_gamma, mean=at_gamma, score=0.0),
+        row_variance=0.0,
     )
     return judged_variances(fitted, Replicas(truths=TRUTH[None], bases=None))[0]
 

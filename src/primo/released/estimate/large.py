@@ -129,18 +129,17 @@ class LargeReplicas:
         Within a bin, of two different ones.
         """
         a, s2 = self.truths[0], self.off_variance
-        resolvent = 1 / (a[:, None] - self.seen)
-        weighted = self.sizes[:, None] * resolvent
         found = np.zeros((len(others), len(a), len(a)))
-        for sign, second in ((1.0, resolvent.conj()), (-1.0, resolvent)):
-            rest = 1 - s2 * (weighted.T @ second)
+        plain, by_a = self._traces(np.ones_like(a)), self._traces(a)
+        # With b = a the same traces serve twice.
+        by_b = [by_a if b is a or np.array_equal(a, b) else self._traces(b) for b in others]
+        by_both = [self._traces(a * b) for b in others]
+        for which, sign in ((0, 1.0), (1, -1.0)):
+            rest = 1 - s2 * plain[which]
             np.fill_diagonal(rest, 1.0)  # zero for conjugates; see below
-            whole = s2 / rest
-            with_a = whole * ((a[:, None] * weighted).T @ second)
-            for k, b in enumerate(others):
-                with_b = (b[:, None] * weighted).T @ second
-                both = ((a * b)[:, None] * weighted).T @ second
-                found[k] += sign / 2 * (both + with_a * with_b).real
+            with_a = s2 / rest * by_a[which]
+            for k, (with_b, both) in enumerate(zip(by_b, by_both, strict=True)):
+                found[k] += sign / 2 * (both[which] + with_a * with_b[which]).real
         found *= s2**2 / np.outer(self.seen.imag, self.seen.imag)
         # On the diagonal both are the same vector: their neighbours stand for different ones.
         for product in found:
@@ -149,6 +148,24 @@ class LargeReplicas:
                 product, (np.append(beside[:1], beside) + np.append(beside, beside[-1:])) / 2
             )
         return np.asarray(found)
+
+    @cached_property
+    def _resolvent(self) -> tuple[Floats, Floats]:
+        """Real and imaginary part of M for every bin of noisy eigenvalues (columns), (m, m) each."""
+        found = 1 / (self.truths[0][:, None] - self.seen)
+        return np.ascontiguousarray(found.real), np.ascontiguousarray(found.imag)
+
+    def _traces(self, weights: Floats) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+        """tr[MBM'*] and tr[MBM'] of all pairs of bins, (m, m) each, B = diag(weights).
+
+        Three real products for two complex ones, since B is symmetric.
+        """
+        real, imaginary = self._resolvent
+        by = (self.sizes * weights)[:, None]
+        left = real.T @ (by * real)
+        right = imaginary.T @ (by * imaginary)
+        across = real.T @ (by * imaginary)
+        return (left + right) + 1j * (across.T - across), (left - right) + 1j * (across + across.T)
 
 
 def simulate_large(

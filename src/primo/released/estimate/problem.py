@@ -96,6 +96,11 @@ class NoisyMoments:
         values, vectors = np.linalg.eigh(self.covariance)
         return values, vectors
 
+    @cached_property
+    def rotated(self) -> Floats:
+        """Association along the eigenvectors of the covariance, (d, l); not to be written into."""
+        return np.asarray(self.spectrum[1].T @ self.association)
+
     @property
     def noise_variances(self) -> Floats:
         """Noise variance of an entry of each outcome's association, (l,); never quite 0."""
@@ -138,3 +143,5 @@ class Estimate:
     parameters: Mapping[str, float]
     predicted_excess: float | None
     """Expected ‖X(W − W_OLS)‖²_F, summed over outcomes; None for the closed forms."""
+    along: Floats | None = field(default=None, repr=False)
+    """Coefficients along the eigenvectors of the covariance, (d, l); None for the closed forms."""

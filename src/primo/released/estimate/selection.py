@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +89,7 @@ def estimate(
     if estimator not in {"ridge", "filter"}:
         return fit_filter(moments, sides=estimator).estimate(moments)
     values, vectors = moments.spectrum
-    association = vectors.T @ moments.association
+    association = moments.rotated
     if estimator == "ridge":
         if ridge_lambda is None:
             ridge_lambda = default_ridge_lambda(moments)
@@ -96,9 +97,8 @@ def estimate(
     else:
         g, tau2 = closed_form_filter(values, moments)
         parameters = {"tau2": tau2}
-    association *= g[:, None]
     return Estimate(
-        coefficients=vectors @ association,
+        coefficients=vectors @ (g[:, None] * association),
         name=estimator,
         parameters=parameters,
         predicted_excess=None,
@@ -123,7 +123,7 @@ class FittedFilter:
     row_variance: float = 0.0  # of noise on the outcomes themselves
     started: Floats | None = None  # (d, l) what rounds started from, as `association`
 
-    @property
+    @cached_property
     def filtered(self) -> Floats:
         """Coefficients along the eigenvectors and the outcome directions, (d, l).
 
@@ -139,18 +139,14 @@ class FittedFilter:
             filtered += unknown * np.maximum(1 - filters * expected, 0.0) * self.started
         return np.asarray(filtered)
 
-    @property
-    def coefficients(self) -> Floats:
-        """Filtered association in the coordinates of the features, (d, l)."""
-        return self.groups.rotate_back(self.vectors @ self.filtered)
-
     def estimate(self, moments: NoisyMoments) -> Estimate:
         """Return the coefficients, shrunk where they would explain more than there is."""
-        coefficients = self.coefficients
-        coefficients *= _possible_share(moments, self, coefficients)
+        along = self.groups.rotate_back(self.filtered)
+        along = along * _possible_share(moments, self.values, along)
         counts = self.groups.counts
         return Estimate(
-            coefficients=coefficients,
+            coefficients=self.vectors @ along,
+            along=along,
             name=self.name,
             parameters={
                 "tau2": float(self.signal.strength.sum(axis=0) @ counts / counts.sum()),
@@ -166,7 +162,7 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
     Cost: some ten decompositions of d×d matrices, and the products that `estimate` names.
     """
     values, vectors = moments.spectrum
-    association = vectors.T @ moments.association
+    association = moments.rotated
     replicas = simulate(values, moments.covariance_sigma)
     groups, name = alike(moments), "one-sided"
     energy = replicas.collect(groups.energy(association))
@@ -291,13 +287,12 @@ def _toward_ridge(
     return np.asarray(filters + share * (other - filters))
 
 
-def _possible_share(moments: NoisyMoments, fitted: FittedFilter, coefficients: Floats) -> Floats:
+def _possible_share(moments: NoisyMoments, values: Floats, along: Floats) -> Floats:
     """Factor (l,) at most 1 that keeps predictions from varying more than the outcomes do.
 
-    Both sides are noisy; only what is impossible by `CERTAIN` standard deviations of that noise counts.
+    `along` (d, l) are coefficients along the eigenvectors. Both sides are noisy; only what is impossible
+    by `CERTAIN` standard deviations of that noise counts.
     """
-    along = (fitted.vectors.T @ coefficients) ** 2
-    predicted = np.maximum(fitted.values, 0.0) @ along
-    predicted -= CERTAIN * moments.covariance_sigma * along.sum(axis=0)
+    predicted = (np.maximum(values, 0.0) - CERTAIN * moments.covariance_sigma) @ along**2
     most = moments.most_variation(CERTAIN)
     return np.asarray(np.sqrt(most / np.maximum(predicted, np.maximum(most, 1e-300))))

@@ -21,6 +21,7 @@ all noise: the interval is the whole line. Such cells are not `trusted`: wide, n
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +76,7 @@ def infer(system: System, weights: Floats, *, level: float, target: str) -> Infe
         extra=prior,
         size=known.size + (mean**2 + variance).sum(axis=0) * (system.off_variance > 0),
     )
-    _, error = known.interval(0.0)
+    error = known.standard_error
     exact_zero = system.off_variance == 0
     share = 1e-9 if exact_zero else POORLY_DETERMINED_SHARE
     trusted = np.asarray(prior <= share * error**2)
@@ -85,8 +86,8 @@ def infer(system: System, weights: Floats, *, level: float, target: str) -> Infe
         system, loadings, squares, sampling, directions=np.asarray(system.spectrum[0] != 0)
     )
     robust = _assemble(every, quantile, trusted=trusted)
+    plain = _assemble(known, quantile, trusted=trusted) if trusted.any() else robust
     limit = _most(system, squares)[:, None]
-    plain = _assemble(known, quantile, trusted=trusted)
     return Inference(
         estimate=np.where(trusted, plain.estimate, robust.estimate),
         standard_error=np.where(trusted, plain.standard_error, robust.standard_error),
@@ -143,23 +144,52 @@ class _Equations:
     def shape(self) -> tuple[int, int]:
         return self.p.shape[1], self.h.shape[1]
 
+    @cached_property
+    def ratios(self) -> list[Floats]:
+        """Σ p·h/aᵏ for k = 1, 2, 3, (combinations, l) each."""
+        return self._products(*(self.values**-k for k in (1.0, 2.0, 3.0)))
+
+    @cached_property
+    def lengths(self) -> list[Floats]:
+        """Σ p², Σ p²/aᵏ for k = 2, 3, 4, and Σ p²a⁺/a², (combinations,) each."""
+        a = self.values
+        weights = [np.ones_like(a), *(a**-k for k in (2.0, 3.0, 4.0)), np.maximum(a, 0.0) / a**2]
+        return list(np.array(weights) @ self.squares)
+
+    def _products(self, *weights: Floats) -> list[Floats]:
+        """pᵀ(weights·h) for several weights (used,), as one product."""
+        stacked = np.hstack([w[:, None] * self.h for w in weights])
+        return np.split(self.p.T @ stacked, len(weights), axis=1)
+
     def estimate(self) -> Floats:
-        return np.asarray(self.p.T @ (self.h / self.values[:, None]) + self.shift)
+        return np.asarray(self.ratios[0] + self.shift)
+
+    @cached_property
+    def standard_error(self) -> Floats:
+        """Of the estimate, (combinations, l)."""
+        _, two, _ = self.ratios
+        _, length, _, _, along = self.lengths
+        return self._half(length, two, along, self.values**-2.0)
 
     def interval(self, kappa: float) -> tuple[Floats, Floats]:
-        """Return centre and half-width per quantile; at κ = 0 estimate and standard error."""
-        s2, p, h = self.system.off_variance, self.p, self.h
-        m = self.values**2 - 2 * kappa * s2
+        """Return centre and half-width per quantile."""
+        m = self.values**2 - 2 * kappa * self.system.off_variance
         inverse = np.divide(1.0, m, out=np.zeros_like(m), where=m > 0)
-        length = inverse @ self.squares
-        centre = p.T @ ((self.values * inverse)[:, None] * h) + self.shift
+        positive = np.maximum(self.values, 0.0) * inverse
+        length, along, lost = np.array([inverse, positive, m <= 0]) @ self.squares
+        centre, whole = self._products(self.values * inverse, inverse)
+        half = self._half(length, whole, along, inverse)
+        half[lost > LOADING * self.lengths[0]] = np.inf
+        return centre + self.shift, half
+
+    def _half(self, length: Floats, whole: Floats, along: Floats, inverse: Floats) -> Floats:
+        """Half-width per quantile from Σp²/m (combinations,), Σp·h/m, Σp²a⁺/m and 1/m (used,)."""
+        s2 = self.system.off_variance
         noise = np.outer(length, self.system.association_variance + s2 * self.norm(inverse))
         floor = 1e-6 * noise
-        noise += s2 * (p.T @ (inverse[:, None] * h)) ** 2
-        noise += np.outer((np.maximum(self.values, 0.0) * inverse) @ self.squares, self.sampling)
-        half = np.sqrt(np.maximum(noise - self.exact(), floor) + self.extra)
-        half[_sum(self.squares, m <= 0) > LOADING * _sum(self.squares)] = np.inf
-        return centre, half
+        noise += s2 * whole**2
+        noise += np.outer(along, self.sampling)
+        return np.asarray(np.sqrt(np.maximum(noise - self.exact, floor) + self.extra))
 
     def score(self) -> Floats:
         """Test "the combination is 0", with the noise of the θ nearest to θ̂ for which it is.
@@ -167,18 +197,17 @@ class _Equations:
         That θ₀ = θ̂ − (cᵀθ̂)Â⁻²c/(cᵀÂ⁻²c): a coefficient that is large by chance does not enlarge its
         own standard error, which keeps z normal where all coefficients are null.
         """
-        s2, p, h = self.system.off_variance, self.p, self.h
-        inverse = 1 / self.values
-        one, two, three = (p.T @ ((inverse**k)[:, None] * h) for k in (1, 2, 3))
-        moments = {k: ((inverse**k) @ self.squares)[:, None] for k in (2, 3, 4)}
-        q = np.maximum(moments[2], 1e-300)
-        size = self.norm(inverse**2) - 2 * one * three / q + (one / q) ** 2 * moments[4]
-        own = two - one * moments[3] / q
+        s2 = self.system.off_variance
+        one, two, three = self.ratios
+        _, second, third, fourth, along = self.lengths
+        q = np.maximum(second, 1e-300)[:, None]
+        size = self.norm(self.values**-2.0) - 2 * one * three / q
+        size += (one / q) ** 2 * fourth[:, None]
+        own = two - one * third[:, None] / q
         sigma2 = self.system.association_variance
         variance = sigma2 * q + s2 * (np.maximum(size, 0.0) * q + own**2)
-        along = (np.maximum(self.values, 0.0) * inverse**2) @ self.squares
         variance += np.outer(along, self.sampling)
-        variance = np.maximum(variance - self.exact(), 1e-6 * sigma2 * q) + self.extra
+        variance = np.maximum(variance - self.exact, 1e-6 * sigma2 * q) + self.extra
         z = (one + self.shift) / np.sqrt(np.maximum(variance, 1e-300))
         return np.asarray(z)
 
@@ -199,6 +228,7 @@ class _Equations:
         total /= 1 + s2 * debiased.sum()
         return np.asarray(np.maximum(total, 0.0) + self.size)
 
+    @cached_property
     def exact(self) -> Floats | float:
         """Return the variance counted for entries without noise: the constant's square and sums."""
         system = self.system
@@ -212,7 +242,7 @@ class _Equations:
 
 
 def _assemble(equations: _Equations, quantile: float, *, trusted: Flags) -> Inference:
-    _, error = equations.interval(0.0)
+    error = equations.standard_error
     centre, unit = equations.interval(quantile**2)
     lost = ~np.isfinite(unit)
     if equations.system.off_variance == 0:  # a singular covariance that is exact

@@ -175,7 +175,7 @@ def _r_squared(
     values, s2 = posterior.values, system.off_variance
     known = _well_determined(posterior, s2)
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=known)
-    h2 = (posterior.vectors.T @ posterior.moments.association) ** 2
+    h2 = posterior.moments.rotated**2
     second = posterior.along**2 + posterior.errors @ posterior.shares.T
     weighted = values @ second
     signal = weighted > 1e-12 * system.variation  # where not, nearly nothing is explained

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from primo.released.decomposed import centred_of, filter_of
+from primo.released.decomposed import centred_of, estimate_of, filter_of
 from primo.released.estimate.centring import Centred, mirror
 from primo.released.estimate.large import LargeReplicas
 from primo.released.estimate.outcomes import OutcomeGroups
@@ -154,7 +154,9 @@ def posterior_of(release: ReleasedMoments) -> Posterior:
     found, fitted = centred_of(release), filter_of(release)
     replicas = more_replicas(fitted, found.moments.covariance_sigma)
     errors, strengths = _errors(fitted, replicas)
-    coefficients = fitted.estimate(found.moments).coefficients
+    estimate = estimate_of(release)
+    coefficients = estimate.coefficients
+    assert estimate.along is not None  # of a filter
     shares = _shares(fitted.groups, coefficients.shape[1])
     return Posterior(
         centred=found,
@@ -166,7 +168,7 @@ def posterior_of(release: ReleasedMoments) -> Posterior:
         values=replicas.spread(replicas.mean_values()),
         crossed=_crossed(replicas),
         shares=shares,
-        along=fitted.vectors.T @ coefficients,
+        along=estimate.along,
         theta=found.restore(coefficients),
     )
 

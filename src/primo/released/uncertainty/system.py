@@ -204,8 +204,7 @@ class System:
     def _along_features(self) -> tuple[Floats, Floats]:
         """Eigenvalues of the covariance of z, and the association along its eigenvectors, (d, l)."""
         moments = self.posterior.moments
-        values, vectors = moments.spectrum
-        return values, vectors.T @ moments.association[:, self.outcomes]
+        return moments.spectrum[0], moments.rotated[:, self.outcomes]
 
     @cached_property
     def null_spectrum(self) -> tuple[Floats, Floats]:
