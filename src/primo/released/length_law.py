@@ -16,6 +16,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, eye_array, vstack
 
 from primo.privacy.lengths import BINS, BINS_PER_OCTAVE, centres
 
@@ -30,6 +31,7 @@ SMALLEST = 0.01  # share of the rows that every bell after the first must hold, 
 FAR = 6.0  # times the median: longer rows count as if they were so long, ...
 FEW = 0.1  # ... if they are no more than this share of the rows
 SPREADS = (0.6, 1.5, 3.0, 6.0, 10.0, 16.0)  # standard deviations of the bells, in bins
+TAIL = 6.0  # standard deviations beyond which a bell is 0
 MOST_BELLS = 4
 REACH, LEAST_REACH = 3.0, 6.0  # surroundings of a bell to either side: standard deviations, bins
 PLAUSIBLE = 8.0  # logarithm of the likelihood by which a place may be behind the best one
@@ -67,7 +69,7 @@ class _Bells:
 
     place: Floats  # (bells,) bin, not counting the first
     spread: Floats  # (bells,) in bins
-    shape: Floats  # (bells, BINS - 1)
+    shape: csr_array  # (bells, BINS - 1), without what lies further off than `TAIL` spreads
     square: Floats  # (bells,) squared length of the shape
 
 
@@ -143,7 +145,7 @@ def _found_bells(counts: Floats, *, sigma: float, rows: float, least: float) -> 
                 certain=float(certain[best]),
             )
         )
-        left = left - held[best] * bells.shape[best]
+        left = left - held[best] * bells.shape[[best]].toarray()[0]
         rows -= float(held[best])
     return found
 
@@ -168,19 +170,21 @@ def _compared(
 def _bells() -> _Bells:
     """Return all bells that are compared: in half steps of their widths, and single bins."""
     grid = np.arange(BINS - 1)
-    places, spreads, shapes = [grid.astype(float)], [np.zeros(len(grid))], [np.eye(len(grid))]
+    places, spreads = [grid.astype(float)], [np.zeros(len(grid))]
+    shapes = [eye_array(len(grid), format="csr")]
     for spread in SPREADS:
         place = np.arange(0, BINS - 1, max(1, int(spread / 2)), dtype=float)
-        shape = np.exp(-0.5 * ((grid - place[:, None]) / spread) ** 2)
+        apart = (grid - place[:, None]) / spread
+        shape = np.where(np.abs(apart) <= TAIL, np.exp(-0.5 * apart**2), 0.0)
         places.append(place)
         spreads.append(np.full(len(place), spread))
-        shapes.append(shape / shape.sum(axis=1, keepdims=True))
-    shape = np.vstack(shapes)
+        shapes.append(csr_array(shape / shape.sum(axis=1, keepdims=True)))
+    shape = csr_array(vstack(shapes))
     return _Bells(
         place=np.concatenate(places),
         spread=np.concatenate(spreads),
         shape=shape,
-        square=(shape**2).sum(axis=1),
+        square=np.asarray(shape.power(2).sum(axis=1)),
     )
 
 
