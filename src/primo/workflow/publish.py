@@ -76,8 +76,8 @@ def publish(
         if not staging.published:
             staging.check_plan(_staged(prepared.plan))
             if staging.drawn and prepared.plan.perturbation is None:
-                # Every cell was read before the draw, so nothing was missing: the same bundle. With noise
-                # on the outcomes the public features are read after it.
+                # Every cell was read before the draw, so nothing was missing: the same bundle. With
+                # noise on the outcomes the public features are read after it.
                 config = None
             try:
                 release = release_rows(
