@@ -113,7 +113,8 @@ levels = ["n", "s", "w"]
     def test_a_stated_norm_and_auto_stand(self, tmp_path):
         names = ("sex=M", "region=s", "region=w")
         assert self.bounds(tmp_path, "[features]\nnorm = 0.7\n" + self.TEXT, names).norm == 0.7
-        assert self.bounds(tmp_path, self.TEXT, names, norm="auto").norm == "auto"
+        auto = '[features]\nnorm = "auto"\n' + self.TEXT
+        assert self.bounds(tmp_path, auto, names).norm == "auto"
 
     def test_one_indicator_of_two_columns_by_a_pattern(self, tmp_path):
         text = '[features.columns."q*"]\nlevels = ["no", "yes"]\n'

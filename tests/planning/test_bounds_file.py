@@ -98,3 +98,14 @@ def test_wrong_limits_are_refused(spec, match):
 def test_a_pattern_that_fits_nothing_is_refused():
     with pytest.raises(InputError, match="matches no column"):
         block_bounds({"columns": {"x*": {"lower": 0, "upper": 1}}}, ["a"], block="features")
+
+
+@pytest.mark.parametrize(("stated", "norm"), [({}, 2**0.5), ({"norm": "auto"}, "auto")])
+def test_the_norm_of_categories_is_not_looked_for_unless_the_file_says_so(stated, norm):
+    """`--norms auto` is for what is not known: two columns of categories are √2 long, exactly."""
+    columns = {"sex": {"levels": ["F", "M"]}, "region": {"levels": ["n", "e", "s"]}}
+    names = ["sex=M", "region=e", "region=s"]
+    found = block_bounds({"columns": columns, **stated}, names, block="features", norm="auto")
+    assert found.norm == (norm if norm == "auto" else pytest.approx(norm))
+    mixed = {"columns": {**columns, "age": {"lower": 0, "upper": 99}}}
+    assert block_bounds(mixed, [*names, "age"], block="features", norm="auto").norm == "auto"

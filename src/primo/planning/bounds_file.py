@@ -118,13 +118,14 @@ def block_bounds(
     """Return the bounds of a block from its section of a bounds file, or None if it has none.
 
     `known` are limits that follow from what a column is (a genotype lies in 0 to 2); the file may
-    override them. `norm` is the row norm if the file gives none.
+    override them. `norm` is the row norm if the file gives none; "auto" is not taken for a block of
+    categories alone, whose norm is known exactly.
     """
     spec, known = dict(spec or {}), known or {}
     if not spec and not known and norm != AUTO:
         return None
     columns: dict[str, Any] = spec.pop("columns", {})
-    norm = spec.pop("norm", norm)
+    asked, norm = "norm" in spec, spec.pop("norm", norm)
     if norm not in (None, AUTO) and not (is_number(norm) and float(norm) > 0):
         raise BoundsError(f'[{block}] norm = {norm!r} must be a positive number or "auto"')
     common = _limit(spec, f"[{block}]") if any(key in spec for key in _KEYS) else None
@@ -158,6 +159,8 @@ def block_bounds(
             "(centres and scales are found from the rows only where nothing is stated of any column of "
             "the block, levels included)"
         )
+    if norm == AUTO and not asked and len(categories) == len(names):
+        norm = None  # a search would pay for what the levels say
     if norm is None and len(set(categories.values())) < len(categories):
         # The indicators of a column are together no longer than one column in its range.
         norm = (len(names) - len(categories) + len(set(categories.values()))) ** 0.5
