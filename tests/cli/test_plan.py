@@ -1,11 +1,16 @@
 """`primo plan`: options as the command line spells them, and columns that stay apart."""
 
+import dataclasses
+import json
 import re
 
 import pytest
 from click.testing import CliRunner
 
 from primo.cli import main
+from primo.forecast.compare import choose_plan
+from primo.planning.settings import Settings
+from primo.privacy.bounds import Bounds
 
 SIZE = ["plan", "--rows", "500", "--features", "4", "--outcomes", "3", "--epsilon", "1"]
 
@@ -49,3 +54,43 @@ def test_a_folder_for_a_table_is_called_a_folder(tmp_path):
     shown = CliRunner().invoke(main, line)
     assert shown.exit_code == 2
     assert "is a folder; give a file" in shown.output
+
+
+def test_rounds_are_explained_and_not_forecast():
+    plain, auto = (CliRunner().invoke(main, [*SIZE, *more]) for more in ([], ["--rounds", "auto"]))
+    assert auto.exit_code == 0
+    table, _, said = auto.output.partition("\nRounds (--rounds auto); ")
+    assert table == plain.output
+    assert "what rounds gain is not part of it" in said
+    assert "features: 1 round: under --protect features the outcomes are public" in said
+    assert re.search(r"both: 3 rounds: each round tells the length of what is left, to \d", said)
+
+
+def test_rounds_auto_says_what_a_fit_would_take():
+    for rows, count in ((500, 3), (20, 1)):
+        line = f"plan --rows {rows} --features 4 --outcomes 300 --epsilon 1 --delta 1e-6 --protect both"
+        shown = CliRunner().invoke(main, f"{line} --outcome-norm 5 --rounds auto --json")
+        (said,) = json.loads(shown.output)["rounds"]
+        settings = Settings(
+            epsilon=1, delta=1e-6, outcome_bounds=Bounds(norm=5.0), feature_bounds=Bounds(norm=2.0)
+        )
+        made = choose_plan(dataclasses.replace(settings, rounds="auto"), n=rows, d=4, l=300)
+        assert said["rounds"] == made.round_count == count
+        assert "asked for" in said["why"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            "--rounds 4 --protect features",
+            "--rounds 4 is not possible here: under --protect features",
+        ),
+        ("--rounds 0", '--rounds 0 must be "auto" or a whole number'),
+        ("--rounds x", "neither a whole number nor 'auto'"),
+    ],
+)
+def test_rounds_that_cannot_be(options, said):
+    shown = CliRunner().invoke(main, [*SIZE, *options.split()])
+    assert shown.exit_code == 2
+    assert said in shown.output

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from primo.forecast import Signal, epsilon_for, forecast, inverse
 from primo.forecast.forecast import predict
 from primo.forecast.inverse import _least
 from primo.planning.make import make_plan
@@ -45,3 +46,31 @@ def test_the_curve_of_a_report_goes_through_the_forecast_of_the_dry_run(l):
     scores = [prediction.r2 for _, prediction in found.curve]
     assert all(math.isfinite(r2) for r2 in scores)
     assert scores[0] < scores[-1] <= found.chosen.no_privacy_r2 + 0.01
+
+
+def test_rows_are_simulated_once_for_all_budgets(monkeypatch):
+    """Drawing them is half of a forecast, and they are the same at every budget."""
+    drawn, asked = [], []
+    draw, r2 = forecast.draw, inverse._Target.r2
+
+    def counted_draw(*args, **options):
+        drawn.append(options["seed"])
+        return draw(*args, **options)
+
+    def counted_r2(self, **options):
+        asked.append(options["epsilon"])
+        return r2(self, **options)
+
+    monkeypatch.setattr(forecast, "draw", counted_draw)
+    monkeypatch.setattr(inverse._Target, "r2", counted_r2)
+    size = {"n": 3000, "d": 40, "l": 60}
+    found = epsilon_for(0.1, signal=Signal(r2=0.5), **size)
+    assert len(drawn) == len(set(drawn))
+    assert 3 <= len(asked) <= 12
+    alone = inverse._Target(0.1, signal=Signal(r2=0.5))
+    assert r2(alone, epsilon=found, **size) >= 0.1 > r2(alone, epsilon=0.98 * found, **size)
+
+
+def test_a_target_that_the_least_budget_reaches():
+    signal = Signal(r2=0.9)
+    assert epsilon_for(0.001, n=10**6, d=2, l=2, signal=signal, estimator="filter") == 0.01

@@ -55,7 +55,7 @@ def ledger() -> None:
     "by_values",
     is_flag=True,
     help="Identify people by their feature values, for data without ids; with other columns the same "
-    "people are not recognised.",
+    "people are not recognised, and a cell that cannot be read is found before the charge.",
 )
 @_key
 @json_option

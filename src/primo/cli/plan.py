@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from primo.cli.options import PROTECTIONS, cost_options, forecast_options, json_option
+from primo.cli.options import (
+    PROTECTIONS,
+    WholeOrAuto,
+    cost_options,
+    forecast_options,
+    json_option,
+)
 from primo.cli.output import say, show_json
 from primo.cli.render import spelled
-from primo.errors import InputError
+from primo.errors import Argument, InputError, Message
 
 if TYPE_CHECKING:
     from primo.privacy.bounds import Bounds
@@ -48,6 +54,14 @@ __all__ = ["plan"]
     show_default=True,
     help="auto: norms that are not stated are found privately.",
 )
+@click.option(
+    "--rounds",
+    type=WholeOrAuto(),
+    default=1,
+    show_default=True,
+    help="Say whether a release can have so many rounds, or how many auto takes. What rounds gain is "
+    "not forecast.",
+)
 @forecast_options
 @click.option("--intercept/--no-intercept", default=True, help="Fit an intercept.")
 @click.option(
@@ -66,6 +80,7 @@ def plan(
     outcome_range: tuple[float, float] | None,
     outcome_norm: float | None,
     norms: str,
+    rounds: int | str,
     signal_r2: float,
     outcome_sd: float | None,
     feature_sd: float | None,
@@ -95,14 +110,53 @@ def plan(
         with working("simulating releases"):
             epsilon = epsilon_for(target_r2, protection=protection, signal=signal, **shape)
         if not json_:
-            say(f"R² = {target_r2:g} is predicted to need epsilon = {epsilon:.3g} ({protection}).")
+            say(
+                f"R² = {target_r2:g} is predicted to need epsilon = {epsilon:.3g} ({protection}; found to "
+                "1 % for the simulated rows, whose own error is beside the R² below)."
+            )
     assert epsilon is not None
+    taken = [] if rounds == 1 else _rounds(rounds, protect, epsilon=epsilon, **shape)
     with working("simulating releases"):
         found = compare_plans(epsilon=epsilon, protection=protect, signal=signal, **shape)
     if json_:
-        show_json(found.to_dict())
-    else:
-        click.echo(found.render(spelled))
+        said = [{"protection": kind, "rounds": count, "why": why} for kind, count, why in taken]
+        show_json(found.to_dict() | ({"rounds": said} if said else {}))
+        return
+    click.echo(found.render(spelled))
+    if taken:
+        click.echo(
+            f"\nRounds (--rounds {rounds}); the forecast above is that of one round with the "
+            "budget of all, and what rounds gain is not part of it:"
+        )
+    for kind, count, why in taken:
+        click.echo(f"  {kind}: {count} round{'s' if count > 1 else ''}{why and ': ' + why}")
+
+
+def _rounds(rounds: int | str, protect: str | None, **shape: Any) -> list[tuple[str, int, str]]:
+    """Return for each protection how many rounds a release has, and why; refuse what `fit` refuses."""
+    from primo.forecast.compare import public_plan
+    from primo.forecast.rounds import explain_rounds, one_round_only
+    from primo.planning.rounds import AUTO_ROUNDS, check_rounds
+    from primo.privacy.protection import Protection
+
+    check_rounds(rounds)
+    found = []
+    for kind in [protect] if protect else [str(each) for each in Protection]:
+        made = public_plan(protection=kind, **shape)
+        if rounds == AUTO_ROUNDS:
+            count, reason = explain_rounds(made)
+            found.append((kind, count, reason.render(spelled)))
+            continue
+        only = one_round_only(made)
+        if only is not None and protect:
+            raise InputError(
+                Argument("rounds", rounds),
+                " is not possible here: ",
+                only,
+                remedy=Message.of("use ", Argument("rounds", 1)),
+            )
+        found.append((kind, 1, only.render(spelled)) if only else (kind, int(rounds), ""))
+    return found
 
 
 def _bounds(

@@ -26,7 +26,7 @@ from primo.forecast.theory import Regime, regime
 from primo.planning.association import with_association
 from primo.planning.make import make_plan
 from primo.planning.plan import CovarianceOrigin, Plan
-from primo.planning.rounds import AUTO_ROUNDS, check_rounds, why_one_round
+from primo.planning.rounds import AUTO_ROUNDS, check_rounds
 from primo.planning.settings import Settings, associations_for, check_association
 from primo.privacy.bounds import Bounds, as_bounds
 from primo.privacy.budget import is_number
@@ -225,7 +225,7 @@ def choose_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     check_rounds(settings.rounds)
     if settings.rounds == AUTO_ROUNDS:
         made = choose_plan(dataclasses.replace(settings, rounds=1), n=n, d=d, l=l)
-        count = 1 if _one_round_only(made) else recommend_rounds(made)
+        count = recommend_rounds(made)
         if count == 1:
             return made
         return choose_plan(dataclasses.replace(settings, rounds=count), n=n, d=d, l=l)
@@ -238,17 +238,6 @@ def choose_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     if chosen == "perturbed":  # has other noise, and another lattice margin
         return make_plan(dataclasses.replace(settings, association=chosen), n=n, d=d, l=l)
     return dataclasses.replace(made, association=chosen)
-
-
-def _one_round_only(made: Plan) -> bool:
-    reason = why_one_round(
-        protection=made.protection,
-        origin=made.covariance_origin,
-        calibration=made.calibration,
-        association=made.association,
-        sampled=made.sampled,
-    )
-    return reason is not None
 
 
 def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:

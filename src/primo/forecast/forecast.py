@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,13 @@ SMALL, SMALL_REPEATS = 20, 40  # features up to which repeats cost next to nothi
 ENOUGH = 100  # outcomes, over all repeats
 _SEED = 20_231_107
 
-Draws = dict[tuple[object, ...], Drawn]  # simulated rows, by all that they depend on
+
+@dataclass(kw_only=True, eq=False)
+class Draws:
+    """What forecasts have in common that differ in their budget alone."""
+
+    rows: dict[tuple[object, ...], Drawn] = field(default_factory=dict)  # by what they depend on
+    ideal: float | None = None  # R² without privacy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +108,7 @@ def predict_ways(
 
     Deterministic: draws come from a fixed seed (nobody is protected by them), and are the same for
     every plan of the same n, d and l, so that predictions can be compared and bisected. Where only the
-    budget differs between calls, hand the same `draws`, at first empty, to all: rows are drawn once.
+    budget differs between calls, hand the same `draws` to all: rows are drawn once.
 
     Cost: a few calls of each estimator on at most 192 features and, unless YᵀY is exact, `MOST_OUTCOMES`
     outcomes: about a second, whatever the sizes (`reduced`).
@@ -117,19 +123,26 @@ def predict_ways(
                 value=name,
                 remedy=f"choose one of {', '.join(ESTIMATORS)}",
             )
-    settled = [with_expected_norms(as_one_round(plan), signal) for plan, _ in ways]
-    laws = [law_of(plan, stated) for plan, stated in settled]
+    # Several associations have a plan in common: what follows from it is made once.
+    of_plans = [id(plan) for plan, _ in ways]
+    each = {id(plan): plan for plan, _ in ways}
+    expected = {k: with_expected_norms(as_one_round(plan), signal) for k, plan in each.items()}
+    known = {k: law_of(*found) for k, found in expected.items()}
+    settled, laws = [expected[k] for k in of_plans], [known[k] for k in of_plans]
     ways = [
         (with_association(plan, association), association)
         for (plan, _), (_, association) in zip(settled, ways, strict=True)
     ]
     size = reduction_of([plan for plan, _ in ways])
-    simulated_laws = [reduced_law(law, size) for law in laws]
+    reduced = {k: reduced_law(law, size) for k, law in known.items()}
+    simulated_laws = [reduced[k] for k in of_plans]
     with blas_threads(1):  # small matrices
         scores = _scores(ways, simulated_laws, size, estimators, most_repeats, draws)
-    ideal = _without_privacy(laws[0], n=ways[0][0].n, d=ways[0][0].d)
+    draws = Draws() if draws is None else draws
+    if draws.ideal is None:
+        draws.ideal = _without_privacy(laws[0], n=ways[0][0].n, d=ways[0][0].d)
     shapes = len(signal.alignments)
-    return [tuple(_predictions(np.array(found), ideal, shapes)) for found in scores]
+    return [tuple(_predictions(np.array(found), draws.ideal, shapes)) for found in scores]
 
 
 def _scores(
@@ -143,7 +156,7 @@ def _scores(
     """R² of every way, (repeats, estimators) each."""
     scores: list[list[list[float]]] = [[] for _ in ways]
     for repeat in range(most_repeats):
-        drawn: Draws = {} if draws is None else draws
+        drawn = {} if draws is None else draws.rows
         for (plan, association), law, found in zip(ways, laws, scores, strict=True):
             simulated = _simulated(plan, size.l)
             if repeat >= _repeats(size.d, simulated):

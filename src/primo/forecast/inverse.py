@@ -54,7 +54,7 @@ def epsilon_for(
     """Return the least epsilon, to 1 %, at which R² is predicted to reach the target.
 
     The prediction is that of `primo.compare_plans` with the same `signal` and bounds; if no bounds are
-    given, of bounds that fit well. Looked for between 0.01 and 100; 0.01 is returned where that suffices.
+    given, of bounds that fit well. Looked for between 0.01 and 100: 0.01 is returned if it suffices.
     Cost: about ten forecasts of the same simulated rows, one or two seconds whatever the sizes.
 
     Examples
@@ -65,7 +65,7 @@ def epsilon_for(
     True
     """
     target = _Target(target_r2, **assumed)
-    draws: Draws = {}  # of rows, which are the same at every budget
+    draws = Draws()  # of rows, which are the same at every budget
     low, high = _EPSILONS
     if (top := target.r2(n=n, d=d, l=l, epsilon=high, draws=draws)) < target_r2:
         raise target.out_of_reach(
@@ -182,9 +182,7 @@ class _Target:
     def reached(self, *, n: int, d: int, l: int, epsilon: float) -> bool:
         return self.r2(n=n, d=d, l=l, epsilon=epsilon) >= self.r2_wanted
 
-    def r2(
-        self, *, n: int, d: int, l: int, epsilon: float, draws: Draws | None = None
-    ) -> float:
+    def r2(self, *, n: int, d: int, l: int, epsilon: float, draws: Draws | None = None) -> float:
         made = public_plan(
             n=n,
             d=d,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+from primo.errors import Message
 from primo.planning.plan import Plan
+from primo.planning.rounds import why_one_round
 from primo.released.estimate.rounds.gradual import LOST, lost_in_noise
 
-__all__ = ["length_noise", "recommend_rounds"]
+__all__ = ["explain_rounds", "length_noise", "one_round_only", "recommend_rounds"]
 
 FEW, MANY = 3, 25
 
@@ -23,10 +25,35 @@ def recommend_rounds(made: Plan) -> int:
     how long residuals are.
     `made` is its plan with one round. Guarantee: a function of the plan, so of public numbers alone.
     """
+    return explain_rounds(made)[0]
+
+
+def explain_rounds(made: Plan) -> tuple[int, Message]:
+    """Return what `recommend_rounds` does (one where there can be one only), and why."""
+    reason = one_round_only(made)
+    if reason is not None:
+        return 1, reason
     lost = made.covariance_noisy and lost_in_noise(made) > LOST
     if lost and length_noise(made, MANY) < TOLD:
-        return MANY
-    return FEW if length_noise(made, FEW) < TOLD else 1
+        return MANY, Message.of(
+            "most of the covariance is lost in noise, and many rounds average it"
+        )
+    noise = length_noise(made, FEW)
+    told = f"the length of what is left, to {noise:.1%} of the largest that is possible"
+    if noise < TOLD:
+        return FEW, Message.of(f"each round tells {told} (less than {TOLD:.0%} is asked for)")
+    return 1, Message.of(f"a round could tell {told} only (less than {TOLD:.0%} is asked for)")
+
+
+def one_round_only(made: Plan) -> Message | None:
+    """Say why a release like this can have one round only; None where it can have several."""
+    return why_one_round(
+        protection=made.protection,
+        origin=made.covariance_origin,
+        calibration=made.calibration,
+        association=made.association,
+        sampled=made.sampled,
+    )
 
 
 def length_noise(made: Plan, rounds: int) -> float:

@@ -38,7 +38,10 @@ def write_export(
 
 
 def verify_export(path: str | os.PathLike[str]) -> str:
-    """Check the chain of an exported .jsonl file; return its head."""
+    """Check the chain of an exported .jsonl file; return its head.
+
+    InputError for a file that is no export at all; LedgerError where an entry was changed or removed.
+    """
     rows = []
     try:
         with open(path, encoding="utf-8") as file:
@@ -50,11 +53,22 @@ def verify_export(path: str | os.PathLike[str]) -> str:
     except OSError as error:
         raise unreadable(path, error) from None
     except (ValueError, KeyError, TypeError, RecursionError):
+        if not rows:
+            raise _no_export(path, "its first line is not an entry") from None
         raise LedgerError(
             f"line {len(rows) + 1} of {str(path)!r} is not an exported entry; export the ledger again"
         ) from None
+    if not rows:
+        raise _no_export(path, "it is empty")
     read_chain(rows, where=str(path))
     return rows[-1].hash
+
+
+def _no_export(path: str | os.PathLike[str], why: str) -> InputError:
+    return InputError(
+        f"{str(path)!r} is no exported history: {why}",
+        remedy="give a file that `primo ledger export LEDGER --out FILE.jsonl` wrote",
+    )
 
 
 def _write_lines(file: IO[str], rows: Iterable[Row]) -> None:

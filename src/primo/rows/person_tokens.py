@@ -19,6 +19,7 @@ from primo.ledger.key import Key
 from primo.ledger.people import Sketch
 from primo.rows.sources.base import Ids, Source
 from primo.rows.sources.canonical import canonical_id
+from primo.rows.sources.paired import one_block
 from primo.rows.sources.row_owners import check_ids, named_by, rows_per_person_of
 
 __all__ = ["sketch"]
@@ -91,9 +92,10 @@ def _values(source: Source) -> Iterator[bytes]:
     be numbers (x0, x1, …) that follow the order.
     """
     d = len(source.feature_names)
-    for block in source.blocks(max(1, _NUMBERS // d)):
+    # Outcomes are not read before the charge: a cell that cannot be read is then no free answer.
+    for block in one_block(source, "features", max(1, _NUMBERS // d)):
         # Always a copy, as blocks may be views of the caller's data. Sorted in their own type, which is
         # faster if it is small; adding 0.0 turns -0.0 into 0.0.
-        values: NDArray[np.float64] = np.sort(block.features, axis=1).astype(np.float64) + 0.0
+        values: NDArray[np.float64] = np.sort(block, axis=1).astype(np.float64) + 0.0
         values[np.isnan(values)] = np.nan
         yield from (row.tobytes() for row in values)

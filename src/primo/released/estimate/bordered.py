@@ -1,14 +1,15 @@
 """Eigenvectors of a decomposed matrix with one more row and column, without a second decomposition.
 
-For M = Vdiag(λ)Vᵀ known, the matrix (M, b; bᵀ, c) is in the basis (V, 1) an arrowhead: diag(λ), bordered by
-z = Vᵀb and c. Its eigenvalues μ are the roots of
+For M = Vdiag(λ)Vᵀ known, the matrix (M, b; bᵀ, c) is in the basis (V, 1) an arrowhead: diag(λ), bordered
+by z = Vᵀb and c. Its eigenvalues μ are the roots of
 
     f(μ) = μ − c + Σ z_i²/(λ_i − μ),
 
 one between each two neighbouring λ and one beyond either end; f grows from −∞ to ∞ between them. An
 eigenvector is (−z_i/(λ_i − μ), 1) up to length. Roots are found by interpolating f with its two nearest
-poles, as distances from the nearer one, so that λ_i − μ has no cancellation. Vectors are those of the border
-ẑ for which the roots found are exact (Gu and Eisenstat 1995): they are orthogonal however close roots lie.
+poles, as distances from the nearer one, so that λ_i − μ has no cancellation. Vectors are those of the
+border ẑ for which the roots found are exact (Gu and Eisenstat 1995): they are orthogonal however close
+roots lie.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ CHECKED = 1e-11  # relative error of two products with the result, beyond which 
 def arrowhead(values: Floats, border: Floats, corner: float) -> tuple[Floats, Floats] | None:
     """Eigenvalues (d + 1,), ascending, and eigenvectors as rows (d + 1, d + 1) of an arrowhead.
 
-    `values` (d,) are ascending, `border` (d,) is z, `corner` is c. None where values coincide or the border
-    has zeros, so that eigenvalues do not lie strictly between the values, and where a check by products
-    fails. Cost: some 60·d² operations.
+    `values` (d,) are ascending, `border` (d,) is z, `corner` is c. None where values coincide or the
+    border has zeros, so that eigenvalues do not lie strictly between the values, and where a check by
+    products fails. Cost: some 60·d² operations.
     """
     squares = border**2
     reach = float(np.linalg.norm(border))
@@ -99,14 +100,16 @@ def _gaps(
 
 
 def _step(down: Floats, up: Floats, value: Floats, before: Floats, behind: Floats) -> Floats:
-    """Return the step to the root of C + α/(down − η) + β/(up − η), of the value and slopes of f here."""
+    """Return the step to the root of C + α/(down − η) + β/(up − η), with f's value and slopes here."""
     alpha, beta = before * down**2, behind * up**2
     constant = value - before * down - behind * up
     linear = constant * (down + up) + alpha + beta
     product = value * down * up
     root = np.sqrt(np.maximum(linear**2 - 4 * product * constant, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(linear <= 0, (linear - root) / (2 * constant), 2 * product / (linear + root))
+        return np.where(
+            linear <= 0, (linear - root) / (2 * constant), 2 * product / (linear + root)
+        )
 
 
 def _between(gaps: Floats) -> bool:

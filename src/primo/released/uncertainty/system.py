@@ -110,7 +110,7 @@ class System:
             values = np.where(np.abs(values) > RANK * np.abs(values).max(), values, 0.0)
         return values, vectors
 
-    # Reflected, Â is the covariance of z bordered by one row, so of many features it is not decomposed anew.
+    # Reflected, Â is the covariance of z bordered by one row, so it need not be decomposed anew.
 
     @cached_property
     def _from_features(self) -> tuple[Floats, Floats] | None:
@@ -144,7 +144,9 @@ class System:
     def _poor_along(self) -> Floats | None:
         """Shares of these directions in the eigenvectors of z, where they are known, (d, others)."""
         known = self._from_features
-        return None if known is None else np.ascontiguousarray(known[1][~self.well_determined, :-1].T)
+        return (
+            None if known is None else np.ascontiguousarray(known[1][~self.well_determined, :-1].T)
+        )
 
     @cached_property
     def _term_loadings(self) -> Floats:
