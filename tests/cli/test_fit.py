@@ -56,7 +56,8 @@ def test_a_dry_run_says_what_better_knowledge_would_bring(folder, primo, primo_j
     assert "standard deviations of the outcomes are as stated" in out
     assert "the outcomes have a standard deviation of 1 (median" in out
     found = primo_json(f"{line} --outcome-sd 1")
-    best = next(b for b in found["better_knowledge"] if "--frequencies" in b["knowledge"])
+    best = next(b for b in found["better_knowledge"] if "frequencies" in b["knowledge"])
+    assert "--frequencies" in out
     assert best["predicted_r2"] > found["predicted_r2"] + 0.01
     assert f"{best['predicted_r2']:.3f} instead of {found['predicted_r2']:.3f} with public" in out
     wide = primo_json(f"{line} --outcome-sd 0.3")

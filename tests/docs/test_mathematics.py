@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "mathematics.md").read_text(encoding="utf-8")
 FOLDERS = ("src", "baselines", "benchmarks", "experiments", "tests", "docs")
-MENTION = re.compile(r"mathematics\.md(?!\))(?:\s+section\s+(\d+))?")
+MENTION = re.compile(r"mathematics\.md(?![)#])(?:\s+section\s+(\d+))?")
 
 
 def sections():

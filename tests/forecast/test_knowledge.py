@@ -34,7 +34,7 @@ def test_frequencies_beat_0_to_2():
     plan = planned(Bounds(lower=0, upper=2), Bounds(centre=0, scale=2, norm=4.6), n=2000)
     than, found = better(plan)
     (only,) = found
-    assert "--frequencies" in only.knowledge
+    assert only.knowledge == "public allele frequencies"
     assert only.predicted_r2 > than + 0.02
     # It is what a plan with these frequencies is forecast to reach.
     law = law_of(plan, SIGNAL).features
