@@ -41,10 +41,8 @@ def test_frequencies_beat_0_to_2():
     known = Bounds.from_frequencies((law.mean + 1) / 2)
     again = predict(replanned(plan, features=known), signal=SIGNAL).r2
     assert only.predicted_r2 == pytest.approx(again, abs=0.01)
-    assert (
-        str(only)
-        == f"{only.predicted_r2:.3f} instead of {than:.3f} with {only.knowledge} (Bounds.from_frequencies)"
-    )
+    numbers = f"{only.predicted_r2:.3f} instead of {than:.3f}"
+    assert str(only) == f"{numbers} with {only.knowledge} (Bounds.from_frequencies)"
 
 
 def test_covariates_keep_their_ranges():
