@@ -19,6 +19,7 @@ WRITERS = {
     "predict": "predict release --bfile cohort --covar ages.tsv --out NAME.tsv",
     "report": "report release --out NAME.html",
     "score-file": "score-file release --out NAME.tsv",
+    "ld-blocks": "ld-blocks --panel panel.bed --out NAME.bed",
     "export": "ledger export l.ledger --out NAME.csv",
 }
 

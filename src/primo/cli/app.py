@@ -30,6 +30,7 @@ _COMMANDS = {
     "fit": "Fit all outcomes under one privacy budget and publish a release.",
     "extend": "Release new outcomes of the same people.",
     "predict": "Predict all outcomes for the rows of a file.",
+    "ld-blocks": "Find blocks of linked variants in a public panel.",
     "score-file": "Export polygenic scores for plink2 or the PGS Catalog.",
     "sumstats": "Export the effect of every variant as summary statistics.",
     "inspect": "Verify a release and print its privacy statement.",

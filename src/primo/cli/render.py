@@ -42,6 +42,7 @@ OPTIONS = {
     "id_column": "--id-column",
     "key_file": "--ledger-key",
     "l": "--outcomes",
+    "least": "--least",
     "levels": "levels",
     "maf": "--maf",
     "missing": "--missing",
@@ -52,6 +53,7 @@ OPTIONS = {
     "norm_share": "--norm-share",
     "outcome_bounds": "--bounds",
     "outcome_moments": "--outcome-moments",
+    "panel": "--panel",
     "person": "--person-column",
     "pfile": "--pfile",
     "pheno": "--pheno",
@@ -79,7 +81,7 @@ OPTIONS = {
 }
 
 #: Where a command calls a setting differently.
-OPTIONS_OF = {"ledger": {"key_file": "--key"}}
+OPTIONS_OF = {"ledger": {"key_file": "--key"}, "score-file": {"panel": "--ld-panel"}}
 
 #: Settings without an option: no command lets them be wrong.
 PYTHON_ONLY = frozenset(
@@ -103,14 +105,12 @@ PYTHON_ONLY = frozenset(
         "id_name",
         "ids",
         "kind",
-        "least",
         "level",
         "margin",
         "missing_centre",
         "norms_found",
         "outcome",
         "outcome_bound",
-        "panel",
         "random_state",
         "readonly",
         "reference",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,11 @@ from primo.cli.options import json_option, release_argument
 from primo.cli.output import say, show_json
 from primo.cli.overwriting import check_output, force_option
 from primo.errors import InputError
+
+if TYPE_CHECKING:
+    from primo.released.bundle import Bundle
+    from primo.released.coefficients import Coefficients
+    from primo.variants import Variants
 
 __all__ = ["score_file"]
 
@@ -29,12 +35,34 @@ __all__ = ["score_file"]
 )
 @click.option("--pgs-catalog", is_flag=True, help="One file per outcome in the PGS Catalog's form.")
 @click.option("--genome-build", default="NR", show_default=True, help="For example GRCh38.")
+@click.option(
+    "--ld-panel",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="For a release with --covariance panel or none: genotypes of public people (.bed, .pgen, .bgen "
+    "or VCF), whose correlations stand in for the cohort's. May be repeated, or a pattern.",
+)
+@click.option(
+    "--ld-blocks",
+    type=click.Path(path_type=Path),
+    help="BED file of the blocks inside which --ld-panel is used; found from the panel if not given.",
+)
 @force_option
 @json_option
 def score_file(
-    release: Path, out: Path, pgs_catalog: bool, genome_build: str, force: bool, json_: bool
+    release: Path,
+    out: Path,
+    pgs_catalog: bool,
+    genome_build: str,
+    ld_panel: tuple[Path, ...],
+    ld_blocks: Path | None,
+    force: bool,
+    json_: bool,
 ) -> None:
-    """Export polygenic scores: all outcomes in one file for plink2, or one file per outcome."""
+    """Export polygenic scores: all outcomes in one file for plink2, or one file per outcome.
+
+    They are the release's own coefficients, unless --ld-panel has them estimated again.
+    """
     from primo.released.bundle import read_bundle
     from primo.released.export.scoring import AFREQ, SIDECAR, write_pgs_catalog, write_plink_scores
     from primo.released.public_means import public_means
@@ -49,11 +77,18 @@ def score_file(
             f"{str(release)!r} was not made from genotypes, so it has no alleles to score; "
             "use `primo predict`"
         )
-    coefficients = bundle.coefficients()
+    if ld_blocks is not None and not ld_panel:
+        raise InputError("--ld-blocks goes with --ld-panel")
+    if ld_panel:
+        coefficients, linkage = _with_panel(bundle, bundle.variants, ld_panel, ld_blocks)
+    else:
+        coefficients, linkage = bundle.coefficients(), None
+    if linkage is not None and not json_:
+        say(f"{linkage[0].upper()}{linkage[1:]}.")
     if pgs_catalog:
         paths = write_pgs_catalog(coefficients, bundle.variants, out, genome_build=genome_build)
         if json_:
-            show_json({"files": [str(path) for path in paths]})
+            show_json({"files": [str(path) for path in paths], "linkage": linkage})
         else:
             say(f"Wrote {len(paths)} scoring files to {out}.")
         return
@@ -73,6 +108,7 @@ def score_file(
                 "columns": list(found.columns),
                 "left_out": list(found.left_out),
                 "plink2": command,
+                "linkage": linkage,
             }
         )
         return
@@ -87,3 +123,29 @@ def score_file(
             + (" ..." if len(found.left_out) > 5 else "")
         )
     say(f"Use it:  {command}")
+
+
+def _with_panel(
+    bundle: Bundle, variants: Variants, paths: tuple[Path, ...], blocks: Path | None
+) -> tuple[Coefficients, str]:
+    """Estimate again with a public panel's correlations; return a sentence about how, too."""
+    import numpy as np
+
+    from primo._util.progress import working
+    from primo.planning.ld_blocks import read_ld_blocks
+    from primo.released.ld.find import find_ld_blocks
+    from primo.released.ld.panel import check_diagonal, ld_panel, with_ld_panel
+    from primo.rows.sources.genotypes.panels import read_panel
+
+    check_diagonal(bundle.release, variants)
+    with working("reading the panel"):
+        public = read_panel(paths, like=variants)
+    with working("estimating"):
+        if blocks is None:
+            starts = find_ld_blocks(public.counts, public.variants)
+        else:
+            borders = read_ld_blocks(blocks, variants, bundle.release.feature_names).borders
+            starts = np.array(borders, dtype=np.intp)
+        known = ld_panel(public.counts, public.variants, starts)
+        linked, linkage = with_ld_panel(bundle.release, variants, known)
+        return linked.coefficients(), linkage.sentence()

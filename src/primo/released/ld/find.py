@@ -89,7 +89,9 @@ def find_ld_blocks(
     return np.array(found, dtype=np.intp)
 
 
-def write_ld_blocks(path: str | os.PathLike[str], variants: Variants, starts: Places) -> None:
+def write_ld_blocks(
+    path: str | os.PathLike[str], variants: Variants, starts: Places, *, replace: bool = False
+) -> None:
     """Write blocks as a BED file: chromosome, start (counted from 0), end, one line per block.
 
     Blocks touch: each ends where the next one begins, the last of a chromosome at its last variant.
@@ -101,7 +103,7 @@ def write_ld_blocks(path: str | os.PathLike[str], variants: Variants, starts: Pl
         end = int(variants.position[b - 1]) if last else int(variants.position[b]) - 1
         first = int(variants.position[a]) - 1
         lines.append(f"{escaped(variants.chromosome[a])}\t{first}\t{end}\n")
-    with whole_file(Path(path), replace=False) as file:
+    with whole_file(Path(path), replace=replace) as file:
         file.write("".join(lines).encode())
 
 

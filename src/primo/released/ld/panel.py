@@ -20,7 +20,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import Argument, InputError
+from primo.errors import Argument, InputError, Message
 from primo.released.blocks import ReleasedBlocks
 from primo.released.estimate.blocks.diagonal import shrunk_variances
 from primo.released.estimate.means import shrunk_means
@@ -28,7 +28,14 @@ from primo.released.ld.align import aligned
 from primo.released.moments import ReleasedMoments
 from primo.variants import Variants
 
-__all__ = ["LdPanel", "PanelLinkage", "ld_panel", "shrunk_correlations", "with_ld_panel"]
+__all__ = [
+    "LdPanel",
+    "PanelLinkage",
+    "check_diagonal",
+    "ld_panel",
+    "shrunk_correlations",
+    "with_ld_panel",
+]
 
 Floats = NDArray[np.float64]
 R = TypeVar("R", bound=ReleasedMoments)
@@ -102,7 +109,7 @@ def ld_panel(panel: NDArray[np.generic], variants: Variants, starts: NDArray[np.
     >>> known.people, [part.shape for part in known.correlations]
     (500, [(2, 2), (2, 2)])
     """
-    counts = np.asarray(panel, dtype=np.float64)
+    counts = np.asarray(panel)
     if counts.ndim != 2 or counts.shape[1] != len(variants) or len(counts) < 3:
         raise InputError(
             Argument("panel"),
@@ -114,7 +121,7 @@ def ld_panel(panel: NDArray[np.generic], variants: Variants, starts: NDArray[np.
         )
     if starts[0] != 0 or starts[-1] != len(variants) or (np.diff(starts) < 1).any():
         raise InputError(f"the blocks do not cover {len(variants)} variants, each once")
-    means = counts.mean(axis=0)
+    means = counts.mean(axis=0, dtype=np.float64)
     found = []
     for a, b in pairwise(starts):
         columns = counts[:, a:b] - means[a:b]
@@ -154,7 +161,8 @@ def with_ld_panel(release: R, variants: Variants, panel: LdPanel) -> tuple[R, Pa
     Parameters
     ----------
     release
-        A release with ``covariance="panel"`` or "none": the diagonal and the sums.
+        A release with ``covariance="panel"`` or "none": the diagonal and the sums. One with blocks has
+        the cohort's own correlations and is refused.
     variants
         What its features count; all of them must be in the panel, in the panel's order.
     panel
@@ -174,11 +182,8 @@ def with_ld_panel(release: R, variants: Variants, panel: LdPanel) -> tuple[R, Pa
     cohort: its numbers are taken to be public.
     """
     blocks = release.blocks
-    if blocks is None or len(variants) != release.plan.d:
-        raise InputError(
-            "a panel's correlations are for a release of variants that holds the diagonal only",
-            remedy='release with covariance="panel", all features variants',
-        )
+    check_diagonal(release, variants)
+    assert blocks is not None
     sign = aligned(panel.variants, variants)
     frequency = np.where(sign > 0, panel.frequency, 1 - panel.frequency)
     drift = _drift(release, variants, frequency, panel.people)
@@ -217,6 +222,19 @@ def with_ld_panel(release: R, variants: Variants, panel: LdPanel) -> tuple[R, Pa
         shrinkage=shares,
         swapped=int((sign < 0).sum()),
     )
+
+
+def check_diagonal(release: ReleasedMoments, variants: Variants) -> None:
+    """Refuse a release that a panel's correlations are not for."""
+    blocks, d = release.blocks, release.plan.d
+    if blocks is None or len(blocks.sigma) != d or len(variants) != d:
+        raise InputError(
+            "a panel's correlations are for a release of variants that holds the diagonal only",
+            argument="panel",
+            remedy=Message.of(
+                "release with ", Argument("covariance", "panel"), ", all features variants"
+            ),
+        )
 
 
 def _drift(release: R, variants: Variants, panel: Floats, people: int) -> float:

@@ -21,7 +21,7 @@ from primo.rows.sources.genotypes.variant_lists import VariantTable
 from primo.rows.sources.unchanged import remember
 from primo.variants import Variants
 
-__all__ = ["BedColumns", "companion", "open_bed"]
+__all__ = ["BedColumns", "companion", "open_bed", "read_bim"]
 
 _MAGIC = b"\x6c\x1b\x01"
 
@@ -62,7 +62,7 @@ def open_bed(path: str | PathLike[str]) -> BedColumns:
     bed = companion(Path(path), ".bed")
     unchanged = remember(bed, companion(bed, ".bim"), companion(bed, ".fam"))
     people = read_fam(companion(bed, ".fam"))
-    variants = _read_bim(companion(bed, ".bim"))
+    variants = read_bim(companion(bed, ".bim"))
     _check_bed(bed, len(people), len(variants))
     return BedColumns(
         path=bed,
@@ -86,7 +86,8 @@ def companion(path: Path, suffix: str) -> Path:
     return found
 
 
-def _read_bim(path: Path) -> Variants:
+def read_bim(path: Path) -> Variants:
+    """Read which variants a fileset has; a .bim holds nothing of its people."""
     table = VariantTable(where=path)
     with path.open("rb") as lines:  # as bytes: Unicode has more blanks and digits than PLINK
         for number, line in enumerate(lines, start=1):

@@ -22,7 +22,7 @@ from primo.rows.sources.join import match
 from primo.rows.sources.paired import compose_rows
 from primo.variants import Variants
 
-__all__ = ["GenotypeFiles", "aligned", "expand", "open_several"]
+__all__ = ["GenotypeFiles", "aligned", "expand", "open_several", "side_by_side"]
 
 AnyPath = str | PathLike[str]
 
@@ -49,7 +49,7 @@ class GenotypeFiles:
     @cached_property
     def variants(self) -> Variants:
         """What the columns count."""
-        return _side_by_side([part.variants for part in self.parts]).select(self.order)
+        return side_by_side([part.variants for part in self.parts]).select(self.order)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -234,7 +234,8 @@ def _refuse_repeated(parts: Sequence[VariantColumns], paths: Sequence[Path]) -> 
                 )
 
 
-def _side_by_side(parts: Sequence[Variants]) -> Variants:
+def side_by_side(parts: Sequence[Variants]) -> Variants:
+    """Join the descriptions of variants of several files."""
     return Variants(
         names=tuple(name for part in parts for name in part.names),
         chromosome=tuple(name for part in parts for name in part.chromosome),

@@ -18,6 +18,7 @@ from primo.rows.sources.genotypes.frequencies import (
     count_frequencies,
     read_frequencies,
 )
+from primo.rows.sources.genotypes.panels import open_panel_file
 from primo.rows.sources.genotypes.people import People
 from primo.rows.sources.genotypes.pgen import open_pgen
 from primo.rows.sources.genotypes.plink import open_bed
@@ -261,15 +262,6 @@ def frequencies_of_panel(path: AnyPath) -> Frequencies:
 
     The people of the panel get no protection. Cost: one pass over it.
     """
-    kind = Path(path).suffix
-    panel: Genotypes
-    if kind == ".bed":
-        panel = open_bed(path)
-    elif kind == ".pgen":
-        panel = open_pgen(path)
-    elif kind == ".bgen":
-        panel = open_bgen(path)
-    else:
-        panel = open_vcf(path)
+    panel = open_panel_file(path)
     panel = panel.select(biallelic(panel.variants))
     return count_frequencies(panel, panel.variants, panel.people(), Path(path))

@@ -1,0 +1,159 @@
+"""Blocks from a public panel, and a panel's correlations for a release that holds the diagonal."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from primo.cli.demo import _genotypes
+from primo.released.bundle import read_bundle
+
+N, PUBLIC, D, CHROMOSOMES = 4000, 600, 30, 3
+FIT = "fit --bfile chr* --pheno traits.txt --bounds bounds.toml --epsilon 20 --delta 1e-8"
+
+
+def write(prefix, genotypes, who, columns, *, counted="A", other="G", move=0):
+    """Write a fileset of some of the thirty variants."""
+    people = "".join(f"{who}{i}\t{who}{i}\t0\t0\t0\t-9\n" for i in range(len(genotypes)))
+    Path(f"{prefix}.fam").write_text(people)
+    lines = (
+        f"{1 + j // 10}\trs{j}\t0\t{100 * (j + 1) + move}\t{counted}\t{other}\n" for j in columns
+    )
+    Path(f"{prefix}.bim").write_text("".join(lines))
+    code = np.array([0b11, 0b10, 0b00], dtype=np.uint8)[genotypes[:, list(columns)].T]
+    code = np.pad(code, ((0, 0), (0, -len(genotypes) % 4))).reshape(len(columns), -1, 4)
+    packed = code[..., 0] | code[..., 1] << 2 | code[..., 2] << 4 | code[..., 3] << 6
+    Path(f"{prefix}.bed").write_bytes(bytes([0x6C, 0x1B, 0x01]) + packed.tobytes())
+
+
+@pytest.fixture
+def genotypes(tmp_path, monkeypatch):
+    """A cohort in three files of ten linked variants, a phenotype, and a panel in one file."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    frequency = rng.uniform(0.2, 0.5, D)
+    cohort, public = (_genotypes(rng, frequency, count) for count in (N, PUBLIC))
+    for k in range(CHROMOSOMES):
+        write(f"chr{k + 1}", cohort, "person", range(10 * k, 10 * k + 10))
+    write("panel", public, "public", range(D))
+    height = cohort @ rng.normal(size=D) / 3 + rng.normal(size=N)
+    height = (height - height.mean()) / height.std()
+    rows = "".join(f"person{i} person{i} {y:.5f}\n" for i, y in enumerate(height))
+    Path("traits.txt").write_text("FID IID height\n" + rows)
+    Path("bounds.toml").write_text("[outcomes]\nlower = -3\nupper = 3\n")
+    return cohort, public, height
+
+
+def slopes(path):
+    return np.genfromtxt(path, skip_header=1, usecols=2)
+
+
+def test_blocks_of_a_panel_are_blocks_of_a_release(genotypes, primo, primo_json):
+    found = primo_json("ld-blocks --panel panel.bed --least 2 --most 6 --out blocks.bed")
+    assert found["people"] == PUBLIC
+    assert found["variants"] == D
+    assert 2 <= found["smallest"] <= found["largest"] <= 6
+    lines = Path("blocks.bed").read_text().splitlines()
+    assert len(lines) == found["blocks"]
+    assert {line.split("\t")[0] for line in lines} == {"1", "2", "3"}
+    frequencies = "--frequencies panel.bed"
+    blocks = "--covariance blocks --ld-blocks blocks.bed"
+    _, told = primo(f"{FIT} {frequencies} {blocks} --out release")
+    assert f"Blocks of variants: {found['blocks']}" in told
+    assert read_bundle(Path("release")).release.plan.blocks.count == found["blocks"]
+    # One file per chromosome holds the same panel.
+    for k in range(CHROMOSOMES):
+        write(f"public{k + 1}", genotypes[1], "public", range(10 * k, 10 * k + 10))
+    primo("ld-blocks --panel public*.bed --least 2 --most 6 --out same.bed")
+    assert Path("same.bed").read_bytes() == Path("blocks.bed").read_bytes()
+    Path("some.txt").write_text("\n".join(f"rs{j}" for j in range(12)))
+    some = primo_json("ld-blocks --panel panel --extract some.txt --least 2 --out some.bed")
+    assert some["variants"] == 12
+
+
+def test_a_panel_stands_in_for_the_covariance(genotypes, primo, primo_json):
+    cohort, public, height = genotypes
+    primo(f"{FIT} --frequencies panel.bed --covariance panel --out release")
+    primo("score-file release --out plain.tsv")
+    made = primo_json("score-file release --ld-panel panel.bed --out linked.tsv")
+    assert f"public panel of {PUBLIC} people" in made["linkage"]
+
+    def explained(path):
+        return np.corrcoef(cohort @ slopes(path), height)[0, 1] ** 2
+
+    assert explained("linked.tsv") > explained("plain.tsv") + 0.03
+    # A panel that counts the other alleles says the same.
+    write("other", 2 - public, "public", range(D), counted="G", other="A")
+    made = primo_json("score-file release --ld-panel other.bed --out other.tsv")
+    assert "30 variants were counted by the other allele" in made["linkage"]
+    np.testing.assert_allclose(slopes("other.tsv"), slopes("linked.tsv"), rtol=1e-6)
+    # Blocks of one chromosome each, stated.
+    Path("blocks.bed").write_text("1 0 9000\n2 0 9000\n3 0 9000\n")
+    line = "score-file release --ld-panel panel.bed --ld-blocks blocks.bed --pgs-catalog --out pgs"
+    assert "(median of 3 blocks)" in primo(line)[1]
+    assert len(list(Path("pgs").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"move": 7}, "Lift the panel to the build of the cohort"),
+        ({"counted": "T", "other": "C"}, "same strand"),
+        ({"counted": "A", "other": "C"}, "take a panel that has these alleles"),
+        ({"counted": "G", "other": "A"}, "Check that the panel counts the same alleles"),
+        ({"columns": range(20)}, "the panel lacks 10 of the 30 variants"),
+    ],
+    ids=["another build", "another strand", "other alleles", "swapped alleles", "fewer variants"],
+)
+def test_panels_that_do_not_fit_are_refused_with_the_remedy(genotypes, primo, bad, said):
+    primo(f"{FIT} --frequencies panel.bed --covariance none --out release")
+    public = genotypes[1]
+    write("bad", public, "public", **({"columns": range(D)} | bad))
+    _, told = primo("score-file release --ld-panel bad.bed --out scores.tsv", code=2)
+    assert said in " ".join(told.split())
+    assert not Path("scores.tsv").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("score-file whole --ld-panel panel.bed --out x", "release with --covariance panel"),
+        ("score-file whole --ld-blocks panel.bed --out x", "--ld-blocks goes with --ld-panel"),
+        ("ld-blocks --panel nothing.bed --out x", "--panel: there is no file 'nothing.bed'"),
+        ("ld-blocks --panel panel.bed --least 9 --most 3 --out x", "--least 9 must be"),
+        ("ld-blocks --panel panel.bed --out panel.bim", "exists already"),
+        ("ld-blocks --panel panel.bed --force --out panel.bed", "which this command reads"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(genotypes, primo, line, said):
+    if "whole" in line:
+        primo(f"{FIT} --out whole")
+    _, told = primo(line, code=2)
+    assert said in " ".join(told.split())
+    assert not Path("x").exists()
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"move": 7}, "in the cohort and at 107 in the panel: they are of different genome builds"),
+        ({"counted": "T", "other": "C"}, "same strand"),
+        ({"counted": "A", "other": "C"}, "take a panel that has these alleles"),
+    ],
+)
+def test_blocks_are_found_for_the_variants_of_the_cohort(genotypes, primo, primo_json, bad, said):
+    Path("chr3.bed").unlink()
+    found = primo_json("ld-blocks --panel panel.bed --bfile chr* --least 2 --out blocks.bed")
+    assert found["variants"] == 20
+    write("bad", genotypes[1], "public", range(D), **bad)
+    _, told = primo("ld-blocks --panel bad.bed --bfile chr* --out x", code=2)
+    assert said in " ".join(told.split())
+    assert not Path("x").exists()
+
+
+def test_missing_calls_of_a_panel_are_refused(genotypes, primo):
+    packed = bytearray(Path("panel.bed").read_bytes())
+    packed[3] = 0b01010101
+    Path("panel.bed").write_bytes(packed)
+    _, told = primo("ld-blocks --panel panel.bed --out x", code=2)
+    assert "--panel has missing values" in " ".join(told.split())
