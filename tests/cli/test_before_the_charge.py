@@ -1,5 +1,6 @@
 """What a request that is refused before the charge tells of who is in the files: nothing."""
 
+import json
 import warnings
 from pathlib import Path
 
@@ -101,3 +102,24 @@ def test_an_infinite_epsilon_is_out_of_range(people, primo):
     _, err = primo(f"{line} --epsilon inf", code=2)
     assert "--epsilon inf must lie between" in err
     assert "write 5" not in err
+
+
+def test_by_values_a_text_among_outcomes_is_found_after_the_charge(people, primo):
+    """Tokens by values are made of features; a text among those is found before (docs/ledger.md)."""
+    primo("ledger init v.ledger --epsilon 9 --delta 1e-6 --identity-by-values")
+    rows = [f"0.{i:03d},0.{2 * i:03d},0.5\n" for i in range(1, N)]
+    Path("b.csv").write_text("x0,x1,y\n" + "".join(rows) + "0.5,0.5,secret\n")
+    line = "fit --table b.csv --features x* --outcomes y --bounds b.toml --epsilon 0.5 --delta 1e-6"
+    _, err = primo(f"{line} --ledger v.ledger --out v", code=2)
+    assert "at no further charge" in err
+    assert "secret" not in err
+    out, _ = primo("ledger show v.ledger --json")
+    assert [spent["releases"] for spent in json.loads(out)["datasets"]] == [1]
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", '{"a": 1}\n', "[1\n"])
+def test_what_is_no_export_is_bad_input(tmp_path, primo, text):
+    (tmp_path / "x.jsonl").write_text(text)
+    _, err = primo(f"ledger verify {tmp_path / 'x.jsonl'}", code=2)
+    assert "is no exported history" in err
+    assert "primo ledger export" in err

@@ -67,7 +67,7 @@ def test_rounds_are_explained_and_not_forecast():
 
 
 def test_rounds_auto_says_what_a_fit_would_take():
-    for rows, count in ((500, 3), (20, 1)):
+    for rows, count in ((50_000, 3), (500, 1)):
         line = f"plan --rows {rows} --features 4 --outcomes 300 --epsilon 1 --delta 1e-6 --protect both"
         shown = CliRunner().invoke(main, f"{line} --outcome-norm 5 --rounds auto --json")
         (said,) = json.loads(shown.output)["rounds"]

@@ -111,8 +111,8 @@ def plan(
             epsilon = epsilon_for(target_r2, protection=protection, signal=signal, **shape)
         if not json_:
             say(
-                f"R² = {target_r2:g} is predicted to need epsilon = {epsilon:.3g} ({protection}; found to "
-                "1 % for the simulated rows, whose own error is beside the R² below)."
+                f"R² = {target_r2:g} is predicted to need epsilon = {epsilon:.3g} ({protection}; found "
+                "to 1 % for the simulated rows, whose own error is beside the R² below)."
             )
     assert epsilon is not None
     taken = [] if rounds == 1 else _rounds(rounds, protect, epsilon=epsilon, **shape)
