@@ -45,7 +45,7 @@ def test_a_hopeless_score_does_not_run_into_the_next_column():
     line = "plan --rows 200 --features 80 --outcomes 5 --epsilon 1 --feature-range 0 2"
     shown = CliRunner().invoke(main, f"{line} --outcome-norm 3 --outcome-sd 2")
     rows = re.findall(r"(?m)^[* ] (?:both|features|outcomes) {3,}.*", shown.output)
-    assert len(rows) == 15
+    assert len(rows) == 18
     assert all(len(re.split(r" {2,}", row[2:].strip())) == 7 for row in rows)
 
 
