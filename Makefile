@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-arithmetic test-statistical test-wheel tutorials docs docs-serve lint format bench streaming scaling accuracy coverage \
+.PHONY: help install demo test test-arithmetic test-statistical test-wheel tutorials docs docs-serve lint format bench streaming scaling genome-scale accuracy coverage \
 	audit membership recovery stress mutants figures figures-quick tuning diffprivlib genomics-tools test-experiments clean
 
 help: ## list the targets
@@ -106,6 +106,9 @@ streaming: install ## the same peak memory for 1, 4 and 16 GB, and a million row
 
 scaling: install ## cost against n, l and d; draws docs/scaling.svg
 	$(BIN)/python -m benchmarks.scaling --scale 4 --plot
+
+genome-scale: install ## time and memory from a .bed of thousands of variants; draws docs/genome-cost.svg
+	$(BIN)/python -m benchmarks.genome_scale --n 20000 --d 8000 --plot
 
 accuracy: install ## R² against the oracle and of all variants; rewrites docs/accuracy.md (half an hour)
 	$(BIN)/python -m benchmarks.accuracy --write

@@ -70,6 +70,11 @@ def test_blocks_give_everything_that_a_release_gives(folder, primo):
 def test_no_covariance_and_its_dry_run(folder, primo, primo_json):
     planned = primo_json(f"fit {FIT} --covariance none --dry-run")
     assert planned["noise"]["covariance"] > 0
+    assert 0 < planned["predicted_r2"] <= planned["no_privacy_r2"]
+    assert "features are not correlated; where they are" in " ".join(planned["assumptions"])
+    out, _ = primo(f"fit {FIT} --covariance blocks --ld-blocks blocks.bed --dry-run")
+    assert "Predicted R² on new rows: 0." in out
+    assert "neighbours inside a block are correlated by 0.8" in out
     primo(f"fit {FIT} --covariance none --norms auto --out release")
     assert read_bundle(Path("release")).release.plan.blocks.count == D
 

@@ -41,6 +41,20 @@ def test_bad_bounds_name_their_option(options, said):
     assert said in shown.output
 
 
+def test_blocks_are_forecast():
+    size = "plan --rows 20000 --features 40 --outcomes 1 --epsilon 5 --block-size 10"
+    shown = CliRunner().invoke(main, f"{size} --covariance blocks --protect both")
+    assert shown.exit_code == 0, shown.output
+    assert re.match(r"both secret: predicted R² on new rows 0\.\d+ \(without privacy", shown.output)
+    assert "neighbours inside a block are correlated by 0.8" in shown.output
+    shown = CliRunner().invoke(main, f"{size} --covariance none --protect outcomes --json")
+    assert 0 < json.loads(shown.stdout)["plans"]["outcomes"]["predicted_r2"] < 1
+    line = size.replace("--epsilon 5", "--target-r2 0.1")
+    shown = CliRunner().invoke(main, f"{line} --covariance blocks")
+    assert shown.exit_code == 2
+    assert "--target-r2 is not for --covariance blocks" in shown.output
+
+
 def test_a_hopeless_score_does_not_run_into_the_next_column():
     line = "plan --rows 200 --features 80 --outcomes 5 --epsilon 1 --feature-range 0 2"
     shown = CliRunner().invoke(main, f"{line} --outcome-norm 3 --outcome-sd 2")

@@ -19,6 +19,7 @@ from primo.cli.render import spelled
 from primo.errors import Argument, InputError, Message
 
 if TYPE_CHECKING:
+    from primo.forecast import Signal
     from primo.privacy.bounds import Bounds
 
 __all__ = ["plan"]
@@ -63,6 +64,20 @@ __all__ = ["plan"]
     "not forecast.",
 )
 @forecast_options
+@click.option(
+    "--covariance",
+    type=click.Choice(["full", "blocks", "none"]),
+    default="full",
+    show_default=True,
+    help="What is released of the covariance: all, inside blocks of --block-size, or the diagonal.",
+)
+@click.option(
+    "--block-size",
+    type=click.IntRange(min=2),
+    default=50,
+    show_default=True,
+    help="Features in a block.",
+)
 @click.option("--intercept/--no-intercept", default=True, help="Fit an intercept.")
 @click.option(
     "--target-r2", type=float, help="Find the epsilon that reaches this R² (instead of --epsilon)."
@@ -84,6 +99,8 @@ def plan(
     signal_r2: float,
     outcome_sd: float | None,
     feature_sd: float | None,
+    covariance: str,
+    block_size: int,
     intercept: bool,
     target_r2: float | None,
     json_: bool,
@@ -105,6 +122,13 @@ def plan(
         "fit_intercept": intercept,
     }
     signal = with_deviations(Signal(r2=signal_r2), outcome_sd=outcome_sd, feature_sd=feature_sd)
+    if covariance != "full":
+        if epsilon is None:
+            raise InputError(
+                f"--target-r2 is not for --covariance {covariance}; give --epsilon, and try others"
+            )
+        _show_blocks({**shape, "epsilon": epsilon}, covariance, block_size, protect, signal, json_)
+        return
     if target_r2 is not None:
         protection = protect or "both"
         with working("simulating releases"):
@@ -157,6 +181,52 @@ def _rounds(rounds: int | str, protect: str | None, **shape: Any) -> list[tuple[
             )
         found.append((kind, 1, only.render(spelled)) if only else (kind, int(rounds), ""))
     return found
+
+
+def _show_blocks(
+    shape: dict[str, Any],
+    covariance: str,
+    size: int,
+    protect: str | None,
+    signal: Signal,
+    json_: bool,
+) -> None:
+    """Print the predicted R² of releases whose covariance is that inside blocks, or the diagonal."""
+    from primo._util.progress import working
+    from primo.forecast.block_plan import predict_blocks
+    from primo.forecast.compare import public_plan
+
+    d = shape["d"]
+    settings: dict[str, Any] = {"covariance": covariance}
+    if covariance == "blocks":
+        settings["blocks"] = [*range(0, d, size), d]
+    found = {}
+    with working("simulating releases"):
+        for protection in (protect,) if protect else ("both", "features", "outcomes"):
+            made = public_plan(**shape, protection=protection, **settings)
+            found[protection] = made, predict_blocks(made, signal)
+    words = next(iter(found.values()))[1].words
+    if json_:
+        plans = {
+            name: {
+                "predicted_r2": each.prediction.r2,
+                "no_privacy_r2": each.prediction.no_privacy_r2,
+                "standard_error": each.prediction.standard_error,
+                "mu": made.mu,
+            }
+            for name, (made, each) in found.items()
+        }
+        show_json({"covariance": covariance, "plans": plans, "assumptions": list(words)})
+        return
+    for name, (_, each) in found.items():
+        chosen = each.prediction
+        click.echo(
+            f"{name} secret: predicted R² on new rows {chosen.r2:.3f} (without privacy "
+            f"{chosen.no_privacy_r2:.3f})"
+        )
+    click.echo("Assumed (--signal-r2, --outcome-sd and --feature-sd state other numbers):")
+    for assumption in words:
+        click.echo(f"  - {assumption}")
 
 
 def _bounds(

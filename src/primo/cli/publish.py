@@ -26,10 +26,11 @@ from primo.cli.render import spelled
 from primo.cli.searches import show_search
 from primo.errors import InputError, PrimoError, WeakGuaranteeWarning
 from primo.forecast.assumptions import Signal
+from primo.forecast.block_plan import predict_blocks
 from primo.forecast.compare import typical_sd, with_deviations
 from primo.forecast.forecast import Prediction, is_forecast, predict
 from primo.forecast.knowledge import better_knowledge, without_search
-from primo.forecast.law import Law, law_of
+from primo.forecast.law import law_of
 from primo.forecast.reduced import reduction_of
 from primo.forecast.table import Better
 from primo.ledger import open_ledger
@@ -190,7 +191,7 @@ def preview(request: Request) -> None:
                 "predicted_r2_without_search": None if expected is None else expected.not_found,
                 "predicted_r2": None if expected is None else expected.chosen.r2,
                 "no_privacy_r2": None if expected is None else expected.chosen.no_privacy_r2,
-                "assumptions": None if expected is None else expected.law.words,
+                "assumptions": None if expected is None else expected.words,
                 "assumed_outcome_sd": None if expected is None else expected.outcome_sd,
                 "better_knowledge": []
                 if expected is None
@@ -395,7 +396,7 @@ class _Forecast:
     """The predicted accuracy of this run, what it assumes, and which public knowledge would raise it."""
 
     chosen: Prediction
-    law: Law
+    words: tuple[str, ...]  # all assumptions
     outcome_sd: float
     better: tuple[Better, ...]
     not_found: float | None  # R² with the norms of the ranges instead of norms that are found
@@ -410,18 +411,32 @@ def _forecast(request: Request) -> _Forecast | None:
         outcome_sd=options["outcome_sd"],
         feature_sd=options["feature_sd"],
     )
+    if plan.blocks is not None:
+        return _forecast_blocks(plan, signal)
     if not is_forecast(plan):
         return None
     chosen = predict(plan, association=plan.association, signal=signal)
     return _Forecast(
         chosen=chosen,
-        law=law_of(plan, signal),
+        words=law_of(plan, signal).words,
         outcome_sd=typical_sd(plan, signal=signal),
         better=better_knowledge(
             plan, association=plan.association, estimator="auto", signal=signal, than=chosen.r2
         ),
         not_found=without_search(plan, association=plan.association, signal=signal),
         simulated=reduction_of([plan]).words,
+    )
+
+
+def _forecast_blocks(plan: Plan, signal: Signal) -> _Forecast:
+    found = predict_blocks(plan, signal)
+    return _Forecast(
+        chosen=found.prediction,
+        words=found.words,
+        outcome_sd=found.outcome_sd,
+        better=(),
+        not_found=None,
+        simulated="",
     )
 
 
@@ -437,7 +452,7 @@ def _show_forecast(expected: _Forecast) -> None:
             "norms gains more where ranges are wider than is assumed here."
         )
     click.echo("Assumed (--signal-r2, --outcome-sd and --feature-sd state other numbers):")
-    for words in expected.law.words:
+    for words in expected.words:
         click.echo(f"  - {words}")
     click.echo(
         f"  - the outcomes have a standard deviation of {expected.outcome_sd:.3g} (median, in their own "

@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 from primo.errors import Argument, InputError
 from primo.released.estimate.blocks import BlockMoments, fit_blocks
 
-__all__ = ["BlockScales", "Trait", "draw_moments", "draw_trait", "forecast_blocks", "score"]
+__all__ = [
+    "BlockScales",
+    "Trait",
+    "draw_moments",
+    "draw_trait",
+    "forecast_blocks",
+    "forecast_draws",
+    "score",
+]
 
 Floats = NDArray[np.float64]
 
@@ -152,6 +160,21 @@ def forecast_blocks(
     >>> 0 <= few < many < 0.5
     True
     """
+    found = forecast_draws(linkage, n=n, scales=scales, trait=trait, draws=draws, seed=seed)
+    # A part of the blocks knows the prior less well than all do, and may seem to do harm.
+    return max(float(found.mean()), 0.0)
+
+
+def forecast_draws(
+    linkage: Sequence[Floats],
+    *,
+    n: int,
+    scales: BlockScales,
+    trait: Trait,
+    draws: int | None = None,
+    seed: int = SEED,
+) -> Floats:
+    """Return R² of every draw that `forecast_blocks` averages."""
     rng = np.random.default_rng(seed)
     widths = np.array([len(matrix) for matrix in linkage])
     total = int(widths.sum())
@@ -172,8 +195,7 @@ def forecast_blocks(
         moments = draw_moments(rng, some, effects, n=n, scales=noise)
         r2, _ = score(fit_blocks(moments).coefficients[:, 0], effects, some)
         found.append(r2 / part)
-    # A part of the blocks knows the prior less well than all do, and may seem to do harm.
-    return max(float(np.mean(found)), 0.0)
+    return np.array(found)
 
 
 def _root(matrix: Floats) -> Floats:
