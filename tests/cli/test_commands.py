@@ -61,7 +61,7 @@ def test_plan(primo, primo_json):
     genotypes = primo_json(f"{line} --epsilon 1 --feature-range 0 2 --outcome-range -4 4")
     wide = primo_json(f"{line} --epsilon 1 --feature-range -40 40 --feature-sd 1 --outcome-sd 1")
     assert "genotypes" in " ".join(genotypes["assumptions"])
-    assert any("--frequencies" in b["knowledge"] for b in genotypes["better_knowledge"])
+    assert any("frequencies" in b["knowledge"] for b in genotypes["better_knowledge"])
     assert wide["recommended"]["predicted_r2"] < genotypes["recommended"]["predicted_r2"] - 0.05
     assert wide["better_knowledge"][0]["predicted_r2"] > 0.1
     tight = f"{line} --outcome-range -4 4 --outcome-norm 1.3 --outcome-sd 1"

@@ -94,7 +94,7 @@ class TestChosenAssociation:
 
     def test_unknown_words_are_refused_with_all_choices(self):
         x, y, _ = cohort(n=50)
-        with pytest.raises(primo.InputError, match="gauss, projection, auto"):
+        with pytest.raises(primo.InputError, match="gauss, projection, perturbed, auto"):
             model(association="laplace").fit(x, y)
 
 

@@ -188,12 +188,10 @@ def public_plan(
     feature_bounds: Any = None,
     outcome_bounds: Any = None,
     fit_intercept: bool = True,
-    **further: Any,
+    covariance: str = "full",
+    blocks: Any = None,
 ) -> Plan:
-    """Make the plan of a release that may never be made: delta 1/n² and norms of 1 if not given.
-
-    `further` are other settings of a release.
-    """
+    """Make the plan of a release that may never be made: delta 1/n² and norms of 1 if not given."""
     n, d, l = as_count("n", n), as_count("d", d), as_count("l", l)
     if delta is None and n < 2:
         raise InputError(
@@ -210,7 +208,8 @@ def public_plan(
         feature_bounds=_bounds(feature_bounds, "feature"),
         outcome_bounds=_bounds(outcome_bounds, "outcome"),
         fit_intercept=fit_intercept,
-        **further,
+        covariance=covariance,
+        blocks=blocks,
     )
     return make_plan(settings, n=n, d=d, l=l)
 

@@ -79,6 +79,6 @@ def residual_grid(plan: Plan, coefficients: Matrix) -> ResidualGrid:
     lengths = np.sqrt(np.einsum("ij,ij->j", steps, steps))
     room = math.log2(longest) - math.log2(max(float(lengths.max()), 1e-300))
     bits = max(0, min(math.floor(room), _MOST_BITS))
-    steps *= np.minimum(1.0, longest / np.maximum(lengths, 1e-300))
+    steps *= longest / np.maximum(lengths, longest)
     integers = np.rint(steps * 2.0**bits)
     return ResidualGrid(integers=integers, bits=bits, clip=plan.outcomes.norm)
