@@ -43,6 +43,8 @@ def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:
         return "a covariance of sampled rows is not forecast"
     if plan.covariance_origin is CovarianceOrigin.REFERENCE:
         return "a covariance of a reference panel is not forecast"
+    if plan.blocks is not None:
+        return "a covariance inside blocks is forecast by a dry run or a plan, not in a report"
     assumed = as_signal(signal)
     law = law_of(plan, assumed)
     epsilons = {*EPSILONS, plan.budget.epsilon}
