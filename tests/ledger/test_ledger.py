@@ -247,7 +247,7 @@ def test_export_for_auditors(ledger, people, tmp_path):
     with pytest.raises(LedgerError, match="entry 4"):
         verify_export(lines)
     lines.write_text("{}\n")
-    with pytest.raises(LedgerError, match="line 1"):
+    with pytest.raises(InputError, match="no exported history"):
         verify_export(lines)
     with pytest.raises(InputError, match=r"\.jsonl"):
         ledger.export(tmp_path / "history.xlsx")
