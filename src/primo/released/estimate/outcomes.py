@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from primo.released.estimate.problem import NoisyMoments
 from primo.released.estimate.spectrum import expected_spectrum
+from primo.released.estimate.variances import all_the_same, own_variances
 
-__all__ = ["OutcomeGroups", "alike", "group_outcomes"]
+__all__ = ["OutcomeGroups", "alike", "by_variance", "group_outcomes"]
 
 Floats = NDArray[np.float64]
 
@@ -66,8 +67,26 @@ class OutcomeGroups:
 def alike(moments: NoisyMoments) -> OutcomeGroups:
     """Treat outcomes alike. Those whose means bring more noise into the association are apart."""
     noise = moments.noise_variances
-    _, group = np.unique(np.round(np.log2(noise / noise.min())), return_inverse=True)
+    _, group = np.unique(_noise_classes(noise), return_inverse=True)
     return _grouped(None, group, np.ones(len(noise)), noise)
+
+
+def by_variance(moments: NoisyMoments) -> OutcomeGroups:
+    """Treat outcomes alike that have about the same variance, and the same noise.
+
+    All of them are alike where one variance for all explains what was released.
+    """
+    if all_the_same(moments.squares, moments.square_errors):
+        return alike(moments)
+    noise = moments.noise_variances
+    relative, variance_class = _classes(own_variances(moments))
+    both = np.stack([_noise_classes(noise), variance_class])
+    _, group = np.unique(both, axis=1, return_inverse=True)
+    return _grouped(None, group.ravel(), relative, noise)
+
+
+def _noise_classes(noise: Floats) -> NDArray[np.intp]:
+    return np.round(np.log2(noise / noise.min())).astype(np.intp)
 
 
 def group_outcomes(moments: NoisyMoments) -> OutcomeGroups | None:
@@ -89,18 +108,24 @@ def group_outcomes(moments: NoisyMoments) -> OutcomeGroups | None:
             return None
         centre = values.mean()
         variance = centre + (1 - sigma**2 / values.var()) * (values - centre)
-    variance = np.maximum(variance, 0.0)
-    top = float(variance.max())
-    if top <= 0:
+    if variance.max() <= 0:
         return None
-    relative = np.maximum(variance / top, FAINTEST)
-    _, group = np.unique(np.floor(-np.log(relative) / np.log(GROUP_RATIO)), return_inverse=True)
+    relative, variance_class = _classes(variance)
+    _, group = np.unique(variance_class, return_inverse=True)
     if group.max() == 0:
         return None
     noise = moments.noise_variances
     if rotation is not None:
         noise = noise @ rotation**2
     return _grouped(rotation, group, relative, noise)
+
+
+def _classes(variance: Floats) -> tuple[Floats, NDArray[np.intp]]:
+    """Return variances (l,) relative to the largest, and numbers of classes within `GROUP_RATIO`."""
+    top = max(float(variance.max()), 1e-300)
+    relative = np.maximum(variance / top, FAINTEST)
+    steps = np.floor(-np.log(relative) / np.log(GROUP_RATIO))
+    return relative, steps.astype(np.intp)
 
 
 def _grouped(

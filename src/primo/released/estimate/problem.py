@@ -115,12 +115,21 @@ class NoisyMoments:
         values, _ = self.spectrum
         return self.association_sigma**2 + self.row_variance * max(float(values.mean()), 0.0)
 
+    @property
+    def squares(self) -> Floats:
+        """Released ‖y‖² of each outcome, (l,)."""
+        moments = self.outcome_moments
+        return np.asarray(np.diagonal(moments) if moments.ndim == 2 else moments)
+
+    @property
+    def square_errors(self) -> Floats:
+        """Standard deviations of the noise of `squares`, (l,)."""
+        errors = self.outcome_errors
+        return np.full(self.shape[1], self.outcome_sigma) if errors is None else errors
+
     def most_variation(self, deviations: float) -> Floats:
         """Return ‖y‖² and so many standard deviations of its noise for each outcome, (l,)."""
-        moments = self.outcome_moments
-        diagonal = np.diagonal(moments) if moments.ndim == 2 else moments
-        errors = self.outcome_sigma if self.outcome_errors is None else self.outcome_errors
-        return np.asarray(np.maximum(diagonal, 0.0) + deviations * errors)
+        return np.maximum(self.squares, 0.0) + deviations * self.square_errors
 
     @property
     def total_variation(self) -> float:

@@ -15,7 +15,7 @@ from primo.released.estimate.closed_forms import (
     ridge_filter,
 )
 from primo.released.estimate.large import LargeReplicas
-from primo.released.estimate.outcomes import OutcomeGroups, alike, group_outcomes
+from primo.released.estimate.outcomes import OutcomeGroups, alike, by_variance, group_outcomes
 from primo.released.estimate.problem import Estimate, NoisyMoments
 from primo.released.estimate.risk import Carried, FilterRisk, Replicas, simulate
 from primo.released.estimate.signal import Signal, SignalModel
@@ -36,6 +36,7 @@ LEAST_KNOWN = 0.25  # share of the covariance that counts as other than noise
 HALF_WAY = 0.5  # how far the filter goes toward ridge where both have the same simulated error
 CARRIED_PASSES = 2  # until the filter of earlier rounds and that of all rounds agree
 DOUBT = 2.0  # nats of evidence against it at which auto gives up the two-sided filter
+GAIN = 2.0  # nats for it over outcomes as they are, where these differ in variance
 
 
 def estimate(
@@ -50,12 +51,13 @@ def estimate(
     estimator
         - ``"ridge"``: (Â⁺ + λI)⁻¹Ĝ, with Â⁺ the covariance made positive semi-definite.
         - ``"filter"``: the closed-form filter a⁺/(a⁺² + λ²) of mathematics.md section 6.
-        - ``"one-sided"``: the filter of least expected error, simulated from the release.
+        - ``"one-sided"``: the filter of least expected error, simulated from the release. An outcome of
+          small variance is expected to have a small signal (`variances`).
         - ``"two-sided"``: the same after rotating the outcomes by their released moments, with its
           own prior for each group of outcome directions of similar variance. It is one-sided where
           those moments are all noise, or there is one outcome only.
-        - ``"auto"``: two-sided, unless the released association speaks against outcome directions
-          of larger variance carrying more signal; then one-sided. Ridge and the closed-form filter
+        - ``"auto"``: two-sided where the released association speaks for outcome directions of larger
+          variance carrying more signal, otherwise one-sided. Ridge and the closed-form filter
           are members of the family that the simulated filters are the best of. Where few outcomes
           and features leave the prior in doubt, and ridge has nearly the same simulated error, the
           filter is moved toward ridge.
@@ -116,7 +118,7 @@ class FittedFilter:
     association: Floats  # (d, l) along them and along the outcome directions
     groups: OutcomeGroups
     replicas: Replicas | LargeReplicas
-    common: Signal  # of the outcomes as they are
+    common: Signal  # of the outcomes as they are, none expected to carry more signal than another
     signal: Signal  # of the groups
     filters: Floats  # (d, groups)
     excess: Floats  # (groups,) expected ‖X(ŵ − w)‖² of one outcome direction
@@ -164,8 +166,9 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
     values, vectors = moments.spectrum
     association = moments.rotated
     replicas = simulate(values, moments.covariance_sigma)
-    groups, name = alike(moments), "one-sided"
+    groups, name = by_variance(moments), "one-sided"
     energy = replicas.collect(groups.energy(association))
+    same = alike(moments)
     nothing = np.zeros((1, len(groups.counts)))
     common = signal = Signal(strength=nothing, mean=nothing, score=0.0)
     filters, excess = np.zeros((len(values), len(groups.counts))), np.zeros(len(groups.counts))
@@ -180,7 +183,7 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
             "doubt": moments.doubt,
         }
         model = SignalModel(replicas, **known)
-        common = model.fit(energy, groups, of_rows=True)
+        common = model.fit(replicas.collect(same.energy(association)), same, of_rows=True)
         replicas = model.weigh(energy, groups)
         model = SignalModel(replicas, **known)
         signal = model.fit(energy, groups)
@@ -190,7 +193,10 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
             energy = replicas.collect(finer.energy(rotated))
             weighted = model.fit(energy, finer)
             equal = model.fit(energy, finer.with_equal_weights())
-            if sides == "two-sided" or weighted.score > equal.score - DOUBT:
+            least = equal.score - DOUBT
+            if np.ptp(groups.weights) > 0:  # rotation mixes the noise of large outcomes into small ones
+                least = max(least, signal.score + GAIN)
+            if sides == "two-sided" or weighted.score > least:
                 name, groups, association = "two-sided", finer, rotated
                 signal = model.refine(energy, finer, weighted)
         risk = FilterRisk.build(replicas, model.shapes)
