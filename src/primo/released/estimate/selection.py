@@ -194,7 +194,9 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
             weighted = model.fit(energy, finer)
             equal = model.fit(energy, finer.with_equal_weights())
             least = equal.score - DOUBT
-            if np.ptp(groups.weights) > 0:  # rotation mixes the noise of large outcomes into small ones
+            if (
+                np.ptp(groups.weights) > 0
+            ):  # rotation mixes the noise of large outcomes into small ones
                 least = max(least, signal.score + GAIN)
             if sides == "two-sided" or weighted.score > least:
                 name, groups, association = "two-sided", finer, rotated

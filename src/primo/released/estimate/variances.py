@@ -1,11 +1,10 @@
 """Variances of outcomes behind noisy ones, for errors that count in units of an outcome's own variance.
 
-Outcomes in wide ranges can have variances far below the noise of the released ‖y‖². An error e of such an
-outcome costs e/V, and V may be anything up to the noise. So what counts is the *harmonic* mean of V,
+Outcomes in wide ranges can have variances far below the noise of the released ‖y‖². An error e of such
+an outcome costs e/V, and V may be anything up to the noise. So what counts is the *harmonic* mean of V,
 1/E[1/V], given what was released. Where ‖y‖² stands well out of its noise, that is ‖y‖² itself. Where it
 does not, it is nearly 0: the outcome may have next to no variance. The prior of V is a mixture over a
-logarithmic grid, learned from all outcomes together: a thousand outcomes, each of them lost in noise, show
-together how large they are.
+logarithmic grid, learned from all outcomes together.
 """
 
 from __future__ import annotations
@@ -23,7 +22,9 @@ Floats = NDArray[np.float64]
 SMALLEST = 1e-2  # of the noise: no variance below is told apart from this
 STEPS = 4  # of the grid, for every factor of e
 ROUNDS = 30  # of expectation-maximisation
-SPREAD = 1.0  # outcomes that the prior spreads over the whole grid, beside those that it learns from
+SPREAD = (
+    1.0  # outcomes that the prior spreads over the whole grid, beside those that it learns from
+)
 MOST = 4000  # outcomes that the prior is learned from
 CERTAIN = 3.0  # standard deviations
 
