@@ -37,6 +37,9 @@ class CovarianceOrigin(StrEnum):
 
 MOST_ROWS_PER_PERSON = 10**6
 
+#: Times √l·scale: a norm up to this says that the scale of the outcomes is a standard deviation.
+SCALE_FITS = 3.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -172,6 +175,14 @@ class Plan:
     def width(self) -> int:
         """Rows of the covariance: the features and, last, the constant if there is an intercept."""
         return self.d + self.intercept
+
+    @property
+    def outcome_scale_fits(self) -> bool:
+        """Whether bounds name a spread of outcomes and a norm that fits it: hardly much too wide."""
+        clip = self.outcomes
+        if clip.box or bool((clip.scale == 1).all()):
+            return False
+        return bool(clip.norm <= SCALE_FITS * math.sqrt(len(clip.scale)))
 
     @property
     def inside_numbers(self) -> int | None:

@@ -156,14 +156,16 @@ class FittedFilter:
         )
 
 
-def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
+def fit_filter(moments: NoisyMoments, *, sides: str = "auto", quick: bool = False) -> FittedFilter:
     """Fit the signal, choose the sides ("auto", "one-sided" or "two-sided") and the filter.
+
+    `quick` is for forecasts, which do this many times (`risk.simulate`).
 
     Cost: some ten decompositions of d×d matrices, and the products that `estimate` names.
     """
     values, vectors = moments.spectrum
     association = moments.rotated
-    replicas = simulate(values, moments.covariance_sigma)
+    replicas = simulate(values, moments.covariance_sigma, quick=quick)
     groups, name = alike(moments), "one-sided"
     energy = replicas.collect(groups.energy(association))
     nothing = np.zeros((1, len(groups.counts)))
