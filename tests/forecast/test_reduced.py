@@ -110,6 +110,22 @@ def test_a_simulated_plan_knows_whether_scales_were_stated():
         assert reduction_of([plan]).plan(plan, d=3, l=4).outcome_scale_fits is fits
 
 
+def test_a_simulated_plan_knows_whether_a_norm_was_stated_beside_other_bounds():
+    beside = Bounds(lower=0.0, upper=12.0, norm=1.0)
+    for bounds, may in ((beside, True), ((0, 12), False), (None, False), (1.0, False)):
+        plan = made(d=3, l=4, features=bounds)
+        assert plan.features_may_be_shortened is may
+        assert reduction_of([plan]).plan(plan, d=3, l=4).features_may_be_shortened is may
+
+
+def test_rows_that_are_all_shortened_are_forecast_as_they_are_fitted():
+    """Slopes are kept to three quarters, on new rows that are twice as long: 1.5 times too steep."""
+    short = Bounds(centre=5.0, scale=2.0, norm=0.5 * 40**0.5)
+    signal = Signal(r2=0.4, feature_mean=5.0, feature_sd=2.0, effective_rank=40)
+    stated = made(n=50_000, d=40, l=5, features=short, outcomes=Bounds(norm=5.0, scale=1.0))
+    assert predict(stated, signal=signal).r2 == pytest.approx(0.75 * 0.4, abs=0.02)
+
+
 def test_the_work_does_not_grow_with_the_sizes(monkeypatch):
     sizes = []
     draw = module.draw

@@ -60,6 +60,7 @@ class SimulatedPlan(Plan):
     row_noise: float = 0.0  # on every entry of the outcomes
     mean_noise: float = 0.0  # on the mean of an outcome, if there is noise on every entry
     scale_fits: bool = False  # what the bounds of the whole say, whose scales are 1 here
+    may_be_shortened: bool = False  # the same of the norm of the features
 
     @property
     def covariance_sigma(self) -> float:
@@ -90,6 +91,11 @@ class SimulatedPlan(Plan):
     def outcome_scale_fits(self) -> bool:
         """Whether the bounds of the whole name a spread of outcomes and a norm that fits it."""
         return self.scale_fits
+
+    @property
+    def features_may_be_shortened(self) -> bool:
+        """Whether the bounds of the whole have a norm of features beside others."""
+        return self.may_be_shortened
 
     @property
     def constant(self) -> float:
@@ -139,6 +145,7 @@ class Reduction:
             row_noise=plan.row_sigma * self.unit,  # on the outcomes, in their unit
             mean_noise=plan.mean_sigma * self.unit if plan.row_sigma else 0.0,
             scale_fits=plan.outcome_scale_fits,
+            may_be_shortened=plan.features_may_be_shortened,
         )
 
     @property

@@ -185,6 +185,17 @@ class Plan:
         return bool(clip.norm <= SCALE_FITS * math.sqrt(len(clip.scale)))
 
     @property
+    def features_may_be_shortened(self) -> bool:
+        """Whether a norm was stated for the features beside other bounds, which allow longer rows.
+
+        A norm alone may be the length of every row, and one that was found is not far too short.
+        """
+        clip = self.features
+        if "features" in self.auto_norms or (clip.is_plain and not clip.box):
+            return False
+        return not (clip.box and clip.norm >= clip.longest * (1 - 1e-9))
+
+    @property
     def inside_numbers(self) -> int | None:
         """How many numbers the blocks hold, with the sums of the features; None for a whole matrix."""
         return None if self.blocks is None else self.blocks.numbers + self.d * self.intercept

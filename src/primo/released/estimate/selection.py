@@ -142,7 +142,7 @@ class FittedFilter:
     def estimate(self, moments: NoisyMoments) -> Estimate:
         """Return the coefficients, shrunk where they would explain more than there is."""
         along = self.groups.rotate_back(self.filtered)
-        along = along * _possible_share(moments, self.values, along)
+        along = along * (moments.slopes_kept * _possible_share(moments, self.values, along))
         counts = self.groups.counts
         return Estimate(
             coefficients=self.vectors @ along,
