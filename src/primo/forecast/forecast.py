@@ -25,7 +25,6 @@ from primo.forecast.assumptions import Signal, as_signal, preferred
 from primo.forecast.expected_norms import with_expected_norms
 from primo.forecast.law import Law, law_of
 from primo.forecast.reduced import (
-    LARGEST,
     MOST_WHOLE,
     Reduction,
     reduced_law,
@@ -39,10 +38,11 @@ from primo.planning.rounds import as_one_round
 from primo.planning.settings import check_association
 from primo.released.estimate import ESTIMATORS
 
-__all__ = ["Draws", "Prediction", "is_forecast", "predict", "predict_all", "predict_ways"]
+__all__ = ["MANY", "Draws", "Prediction", "is_forecast", "predict", "predict_all", "predict_ways"]
 
-MOST_OUTCOMES = 200  # simulated; more are represented by these
+MOST_OUTCOMES, FEWER_OUTCOMES = 200, 100  # simulated; more are represented by these
 MOST_REPEATS, FEWEST_REPEATS = 12, 4
+MANY = 128  # features beyond which a repeat takes longer, and varies less
 SMALL, SMALL_REPEATS = 20, 40  # features up to which repeats cost next to nothing, and their number
 ENOUGH = 100  # outcomes, over all repeats
 _SEED = 20_231_107
@@ -110,7 +110,7 @@ def predict_ways(
     every plan of the same n, d and l, so that predictions can be compared and bisected. Where only the
     budget differs between calls, hand the same `draws` to all: rows are drawn once.
 
-    Cost: a few calls of each estimator on at most 192 features and, unless YᵀY is exact, `MOST_OUTCOMES`
+    Cost: a few calls of each estimator on at most 512 features and, unless YᵀY is exact, `MOST_OUTCOMES`
     outcomes: about a second, whatever the sizes (`reduced`).
     """
     for plan, association in ways:
@@ -158,7 +158,7 @@ def _scores(
     for repeat in range(most_repeats):
         drawn = {} if draws is None else draws.rows
         for (plan, association), law, found in zip(ways, laws, scores, strict=True):
-            simulated = _simulated(plan, size.l)
+            simulated = _simulated(plan, size)
             if repeat >= _repeats(size.d, simulated):
                 continue
             kind: tuple[object, ...] = (simulated, plan.covariance_origin)
@@ -173,16 +173,16 @@ def _scores(
     return scores
 
 
-def _simulated(plan: Plan, l: int) -> int:
-    """Return how many of l outcomes are simulated; they stand for all."""
-    return min(l, MOST_WHOLE if whole_outcomes(plan) else MOST_OUTCOMES)
+def _simulated(plan: Plan, size: Reduction) -> int:
+    """Return how many outcomes are simulated; they stand for all."""
+    if whole_outcomes(plan):
+        return min(size.l, MOST_WHOLE)
+    return min(size.l, MOST_OUTCOMES if size.d <= MANY else FEWER_OUTCOMES)
 
 
 def _repeats(d: int, simulated: int) -> int:
     """Return how many cohorts are drawn: an even number, so that both usual alignments count alike."""
-    if d > LARGEST:
-        return FEWEST_REPEATS
-    most = SMALL_REPEATS if d <= SMALL else MOST_REPEATS
+    most = SMALL_REPEATS if d <= SMALL else MOST_REPEATS if d <= MANY else FEWEST_REPEATS
     wanted = max(FEWEST_REPEATS, math.ceil(ENOUGH / simulated))
     return min(most, wanted + wanted % 2)
 

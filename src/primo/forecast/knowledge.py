@@ -16,9 +16,8 @@ import numpy as np
 
 from primo.errors import BoundsError, InputError, WeakGuaranteeWarning
 from primo.forecast.assumptions import Signal
-from primo.forecast.forecast import is_forecast, predict
+from primo.forecast.forecast import MANY, is_forecast, predict
 from primo.forecast.law import Block, law_of
-from primo.forecast.reduced import LARGEST
 from primo.forecast.table import FREQUENCIES, R2_TOLERANCE, Better
 from primo.planning.make import extension_plan, make_plan
 from primo.planning.plan import CovarianceOrigin, Plan
@@ -51,7 +50,7 @@ def better_knowledge(
     if not is_forecast(plan):
         return ()
     law = law_of(plan, signal)
-    ideas, most = [], 1 if plan.d > LARGEST else 2  # of either block; the last says the most
+    ideas, most = [], 1 if plan.d > MANY else 2  # of either block; the last says the most
     if plan.covariance_origin is CovarianceOrigin.ROWS and plan.protection.features_private:
         ideas += _feature_ideas(plan.features, law.features)[-most:]
     if plan.protection.outcomes_private:

@@ -8,6 +8,9 @@ times smaller, and so is the noise √d·σ₁ with the σ₁ of the plan; entri
 their noise. So the noise scales of the plan are used unchanged. A constant k^¾ times as long makes the
 noise of the means what it was. What is lost is of order 1/d' for d' simulated features: less than chance
 and assumptions do to a forecast (`ACCURACY`, measured by `python -m benchmarks.forecast_size`).
+
+With few outcomes the estimator knows the strength of the signal from d·l numbers, and fewer would make
+it shrink more. There outcomes are multiplied by k, so that as many numbers say how strong it is.
 """
 
 from __future__ import annotations
@@ -38,8 +41,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-LARGEST = 128  # directions that are simulated as they are
-REDUCED = 96  # directions that stand for more
+LARGEST = 320  # directions that are simulated as they are
+REDUCED = 256  # directions that stand for more
 MOST_FEATURES = 2 * REDUCED  # simulated, where they outnumber the rows
 FEWEST_ROWS = 24
 FEWEST_OUTCOMES = 50  # that stand for more
@@ -56,6 +59,8 @@ class SimulatedPlan(Plan):
     length: float  # of the constant
     row_noise: float = 0.0  # on every entry of the outcomes
     mean_noise: float = 0.0  # on the mean of an outcome, if there is noise on every entry
+    scale_fits: bool = False  # what the bounds of the whole say, whose scales are 1 here
+    may_be_shortened: bool = False  # the same of the norm of the features
 
     @property
     def covariance_sigma(self) -> float:
@@ -81,6 +86,16 @@ class SimulatedPlan(Plan):
     def mean_sigma(self) -> float:
         """Noise scale of the mean of an outcome: that of all rows."""
         return self.mean_noise if self.row_noise else super().mean_sigma
+
+    @property
+    def outcome_scale_fits(self) -> bool:
+        """Whether the bounds of the whole name a spread of outcomes and a norm that fits it."""
+        return self.scale_fits
+
+    @property
+    def features_may_be_shortened(self) -> bool:
+        """Whether the bounds of the whole have a norm of features beside others."""
+        return self.may_be_shortened
 
     @property
     def constant(self) -> float:
@@ -129,6 +144,8 @@ class Reduction:
             length=plan.constant * self.times**0.75,
             row_noise=plan.row_sigma * self.unit,  # on the outcomes, in their unit
             mean_noise=plan.mean_sigma * self.unit if plan.row_sigma else 0.0,
+            scale_fits=plan.outcome_scale_fits,
+            may_be_shortened=plan.features_may_be_shortened,
         )
 
     @property
@@ -156,7 +173,8 @@ def reduction_of(plans: Sequence[Plan]) -> Reduction:
         times = max(times, min(l / MOST_WHOLE, directions / FEWEST_DIRECTIONS))
     if times <= 1:
         return Reduction(n=n, d=d, l=l, times=1.0, outcomes_times=1.0)
-    outcomes = max(round(l / times), min(l, FEWEST_OUTCOMES))
+    # As many numbers vouch for the signal as before: of fewer features, those of more outcomes.
+    outcomes = max(round(l / times), min(round(l * times), FEWEST_OUTCOMES))
     features = max(1, round(d / times))
     return Reduction(
         n=max(round(n / times), min(n, FEWEST_ROWS)),

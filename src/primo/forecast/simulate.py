@@ -19,7 +19,8 @@ from primo.forecast.reduced import Reduction
 from primo.forecast.rows import Sums, Truth, draw_truth, sum_rows, wishart_factor
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.privacy.protection import Protection
-from primo.released.coefficients import coefficients
+from primo.released.coefficients import coefficients, for_estimator
+from primo.released.decomposed import filter_of
 from primo.released.moments import PublicFeatures
 from primo.released.projection import Projected, project_onto_features, shares_kept
 from primo.released.release import Release
@@ -45,7 +46,10 @@ class Cohort:
 
     def r2(self, release: Release, estimator: str) -> float:
         """R², on new rows of the same kind, of the coefficients that a release gives."""
-        fitted = coefficients(release, estimator=estimator)
+        seen = for_estimator(release, estimator)
+        if estimator == "auto":
+            filter_of(seen, quick=True)  # kept, and used by what follows
+        fitted = coefficients(seen, estimator=estimator)
         return self.truth.score(fitted.slopes, fitted.intercept)
 
     def release(self, association: str) -> Release:

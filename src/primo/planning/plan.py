@@ -37,6 +37,9 @@ class CovarianceOrigin(StrEnum):
 
 MOST_ROWS_PER_PERSON = 10**6
 
+#: Times √l·scale: a norm up to this says that the scale of the outcomes is a standard deviation.
+SCALE_FITS = 3.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -172,6 +175,25 @@ class Plan:
     def width(self) -> int:
         """Rows of the covariance: the features and, last, the constant if there is an intercept."""
         return self.d + self.intercept
+
+    @property
+    def outcome_scale_fits(self) -> bool:
+        """Whether bounds name a spread of outcomes and a norm that fits it: hardly much too wide."""
+        clip = self.outcomes
+        if clip.box or bool((clip.scale == 1).all()):
+            return False
+        return bool(clip.norm <= SCALE_FITS * math.sqrt(len(clip.scale)))
+
+    @property
+    def features_may_be_shortened(self) -> bool:
+        """Whether a norm was stated for the features beside other bounds, which allow longer rows.
+
+        A norm alone may be the length of every row, and one that was found is not far too short.
+        """
+        clip = self.features
+        if "features" in self.auto_norms or (clip.is_plain and not clip.box):
+            return False
+        return not (clip.box and clip.norm >= clip.longest * (1 - 1e-9))
 
     @property
     def inside_numbers(self) -> int | None:

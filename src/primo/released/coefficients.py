@@ -27,7 +27,7 @@ from primo.released.estimation import Estimation
 from primo.released.moments import ReleasedMoments, expect_release
 from primo.released.projection import works_on_projected
 
-__all__ = ["Coefficients", "coefficients", "estimate_coefficients"]
+__all__ = ["Coefficients", "coefficients", "estimate_coefficients", "for_estimator"]
 
 Matrix = NDArray[np.float64]
 
@@ -135,7 +135,7 @@ def _coefficients(release: ReleasedMoments, estimation: Estimation) -> Coefficie
         return _in_data_units(release, gradual_coefficients(plan, release.rounds), "gradual")
     if release.blocks is not None:
         return _from_blocks(release, estimation)
-    seen = _for_estimator(release, estimation.estimator)
+    seen = for_estimator(release, estimation.estimator)
     found = centred_of(seen)
     moments = found.moments
     ridge_lambda = estimation.ridge_lambda
@@ -191,7 +191,7 @@ def _in_data_units(release: ReleasedMoments, theta: Matrix, estimator: str) -> C
     )
 
 
-def _for_estimator(release: ReleasedMoments, estimator: str) -> ReleasedMoments:
+def for_estimator(release: ReleasedMoments, estimator: str) -> ReleasedMoments:
     """Drop the projection where an estimator does better without it."""
     if release.projected is None or works_on_projected(estimator, release.plan.protection):
         return release

@@ -16,9 +16,12 @@ def centred_of(release: ReleasedMoments) -> Centred:
     return kept(release, "centred", lambda: centred(release))
 
 
-def filter_of(release: ReleasedMoments) -> FittedFilter:
-    """Return the filter of estimator="auto": what coefficients and their errors have in common."""
-    return kept(release, "filter", lambda: fit_filter(centred_of(release).moments))
+def filter_of(release: ReleasedMoments, *, quick: bool = False) -> FittedFilter:
+    """Return the filter of estimator="auto": what coefficients and their errors have in common.
+
+    The first call decides for all later ones whether it is made quickly, as a forecast makes it.
+    """
+    return kept(release, "filter", lambda: fit_filter(centred_of(release).moments, quick=quick))
 
 
 def estimate_of(release: ReleasedMoments) -> Estimate:

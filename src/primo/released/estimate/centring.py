@@ -28,6 +28,7 @@ from primo.planning.plan import CovarianceOrigin, Plan
 from primo.released.estimate.means import shrunk_means
 from primo.released.estimate.nothing import nothing_to_see
 from primo.released.estimate.problem import NoisyMoments
+from primo.released.estimate.shortened import share_of_slopes
 from primo.released.moments import PublicFeatures, ReleasedMoments
 
 __all__ = ["Centred", "ConstantPart", "centred", "constant_part", "mirror", "reflect"]
@@ -186,6 +187,7 @@ def centred(release: ReleasedMoments) -> Centred:
             started=started,
             decomposed=decomposed,
             doubt=doubt,
+            slopes_kept=share_of_slopes(release),
             largest_variation=(
                 plan.n * plan.outcomes.norm**2
                 if plan.protection.outcomes_private and plan.rounds is None

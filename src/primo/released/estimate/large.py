@@ -27,7 +27,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LARGE", "Bins", "LargeReplicas", "simulate_large"]
+__all__ = ["BINS", "LARGE", "Bins", "LargeReplicas", "simulate_large"]
 
 Floats = NDArray[np.float64]
 

@@ -23,7 +23,6 @@ Floats = NDArray[np.float64]
 
 #: Odds of nothing against something, times those that hold otherwise, where Σy² is all noise.
 LOST, LOST_AS_STATED = 30.0, 1.0
-AS_STATED = 3.0  # times √l·scale: a norm up to this says that the scale is a standard deviation
 MOST_OF_ONE = 6.0  # times σ₃: what one outcome with a far-off mean may say of all
 
 
@@ -39,14 +38,6 @@ def nothing_to_see(release: ReleasedMoments) -> tuple[Floats, float]:
     own = np.maximum(diagonal, 0.0) / sigma
     sum_of_all = float(np.minimum(diagonal / sigma, MOST_OF_ONE).sum())
     all_alike = max(sum_of_all, 0.0) / math.sqrt(len(diagonal))
-    lost = LOST_AS_STATED if _scale_is_stated(release) else LOST
+    lost = LOST_AS_STATED if release.plan.outcome_scale_fits else LOST
     means = lost * np.exp(-(np.maximum(own, all_alike) ** 2) / 2)
     return np.asarray(means), lost * math.exp(-(all_alike**2) / 2)
-
-
-def _scale_is_stated(release: ReleasedMoments) -> bool:
-    """Whether the bounds name a spread and a norm that fits it: then bounds are hardly much too wide."""
-    clip = release.plan.outcomes
-    if clip.box or bool((clip.scale == 1).all()):
-        return False
-    return bool(clip.norm <= AS_STATED * math.sqrt(len(clip.scale)))

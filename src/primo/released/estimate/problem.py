@@ -49,6 +49,8 @@ class NoisyMoments:
     """Eigenvalues (ascending) and eigenvectors of the covariance, where they are known already."""
     doubt: float = 0.0
     """What the odds that features explain nothing are multiplied by, less 1 (`nothing`)."""
+    slopes_kept: float = 1.0
+    """What slopes are multiplied by: below 1 where all rows of features were shortened (`shortened`)."""
     largest_variation: float = np.inf
     """What Σ_j ‖y_j‖² is at most by the public bounds: n times the squared norm of a row."""
 

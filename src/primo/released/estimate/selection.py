@@ -144,7 +144,7 @@ class FittedFilter:
     def estimate(self, moments: NoisyMoments) -> Estimate:
         """Return the coefficients, shrunk where they would explain more than there is."""
         along = self.groups.rotate_back(self.filtered)
-        along = along * _possible_share(moments, self.values, along)
+        along = along * (moments.slopes_kept * _possible_share(moments, self.values, along))
         counts = self.groups.counts
         return Estimate(
             coefficients=self.vectors @ along,
@@ -158,14 +158,16 @@ class FittedFilter:
         )
 
 
-def fit_filter(moments: NoisyMoments, *, sides: str = "auto") -> FittedFilter:
+def fit_filter(moments: NoisyMoments, *, sides: str = "auto", quick: bool = False) -> FittedFilter:
     """Fit the signal, choose the sides ("auto", "one-sided" or "two-sided") and the filter.
+
+    `quick` is for forecasts, which do this many times (`risk.simulate`).
 
     Cost: some ten decompositions of d×d matrices, and the products that `estimate` names.
     """
     values, vectors = moments.spectrum
     association = moments.rotated
-    replicas = simulate(values, moments.covariance_sigma)
+    replicas = simulate(values, moments.covariance_sigma, quick=quick)
     groups, name = by_variance(moments), "one-sided"
     energy = replicas.collect(groups.energy(association))
     same = alike(moments)
