@@ -12,8 +12,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from primo.audit.attack import Flags, NewBits
@@ -219,7 +221,7 @@ class _Numbers:
             Fraction(0),
         )
 
-    def _triangle(self, outcome: Vector) -> Vector:
+    def _triangle(self, outcome: NDArray[Any]) -> NDArray[Any]:
         """Return the diagonal, or the lower triangle where all of it is released."""
         if not self.plan.full_outcome_moments:
             return outcome.ravel()

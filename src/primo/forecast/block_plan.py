@@ -68,7 +68,7 @@ def predict_blocks(plan: Plan, signal: Signal) -> BlockForecast:
     linkage = [_linked(int(width)) for width in widths]
     trait = Trait(heritability=signal.r2, causal=min(1.0, max(CAUSAL, FEWEST_CAUSAL / plan.d)))
     scales, no_noise = block_scales(settled, stated), BlockScales(association=0.0)
-    draws = max(3, min(DRAWS, -(-3 * ENOUGH // plan.d)))
+    draws = max(2, min(DRAWS, -(-2 * ENOUGH // plan.d)))
     found, ideal = (
         forecast_draws(linkage, n=plan.n, scales=each, trait=trait, draws=draws)
         for each in (scales, no_noise)
