@@ -20,6 +20,7 @@ from click.core import ParameterSource
 from primo._util.progress import working
 from primo.cli.accuracy import accuracy_numbers, show_accuracy
 from primo.cli.data import Opened, has_levels, named_by
+from primo.cli.linkage import linkage_note
 from primo.cli.options import checked
 from primo.cli.output import counted, say, show_json
 from primo.cli.render import spelled
@@ -253,6 +254,7 @@ def run(request: Request) -> None:
             account=account,
             engine=engine,
             variants=request.opened.variants,
+            ld_panel=request.opened.panel,
             estimation=Estimation(estimator=request.options["estimator"]),
             config=request.config,
         )
@@ -339,6 +341,7 @@ def _finished(request: Request, bundle: Bundle) -> None:
                 "counts": dict(request.opened.counts),
                 "privacy": bundle.manifest["privacy"],
                 "accuracy": accuracy_numbers(bundle),
+                "linkage": bundle.linkage,
                 "doubts": list(bundle.release.doubts()),
             }
         )
@@ -347,6 +350,8 @@ def _finished(request: Request, bundle: Bundle) -> None:
     say()
     _note_few(plan)
     show_accuracy(bundle)
+    if bundle.linkage is not None:
+        say(linkage_note(bundle.linkage))
     say(f"Published {bundle.path}. Next:  primo report {bundle.path}")
 
 

@@ -28,6 +28,7 @@ __all__ = ["report"]
 def report(release: Path, out: Path, title: str | None, force: bool, json_: bool) -> None:
     """Write one self-contained HTML page about a release, from released numbers alone."""
     from primo._util.progress import working
+    from primo.cli.linkage import linkage_note
     from primo.released.bundle import read_bundle
     from primo.report import write_report
 
@@ -41,6 +42,8 @@ def report(release: Path, out: Path, title: str | None, force: bool, json_: bool
             title=title,
             release_id=bundle.manifest["release_id"],
             estimation=bundle.estimation,
+            fitted=None if bundle.linkage is None else bundle.coefficients(),
+            notes=() if bundle.linkage is None else (linkage_note(bundle.linkage),),
             replace=force,
         )
     if json_:
