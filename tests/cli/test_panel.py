@@ -244,3 +244,26 @@ def test_panels_that_nothing_uses_are_refused(genotypes, primo, options, said):
     _, told = primo(f"{FIT} --frequencies panel.bed {options} --out release", code=2)
     assert said in " ".join(told.split())
     assert not Path("release").exists()
+
+
+def test_noise_on_the_outcomes_and_public_features_in_blocks(genotypes, primo, primo_json):
+    """From files of chromosomes to scores, summary statistics and a report, with no whole matrix."""
+    cohort, _, height = genotypes
+    Path("blocks.bed").write_text("1 0 9000\n2 0 9000\n3 0 9000\n")
+    line = f"{FIT} --protect outcomes --association perturbed --covariance blocks"
+    line += " --ld-blocks blocks.bed"
+    planned = primo_json(f"{line} --dry-run")
+    assert 0.1 < planned["predicted_r2"] < 0.5
+    primo(f"{line} --out release")
+    bundle = read_bundle(Path("release"))
+    assert bundle.release.covariance.size == 0
+    primo("score-file release --out scores.tsv")
+    found = np.corrcoef(cohort @ slopes("scores.tsv"), height)[0, 1] ** 2
+    assert found > 0.33  # least squares without noise: 0.446
+    primo("sumstats release --format ldsc --out sums")
+    primo("report release --out report.html")
+    assert "Variants one by one" in Path("report.html").read_text(encoding="utf-8")
+    primo("predict release --bfile panel --out predicted.tsv")
+    line = f"{FIT} --protect outcomes --association perturbed --covariance none --out x"
+    assert "effects of all features one by one" in " ".join(primo(line, code=2)[1].split())
+    assert not Path("x").exists()

@@ -1,4 +1,4 @@
-"""Where a score varies: shares by released numbers, one path however many blocks, and no view of none."""
+"""Where a score varies: shares by released numbers, and one path however many blocks there are."""
 
 import re
 

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import tomli_w
 from click.core import ParameterSource
+from numpy.typing import NDArray
 
 from primo._util.progress import working
 from primo.cli.accuracy import accuracy_numbers, show_accuracy
@@ -416,8 +418,9 @@ def _forecast(request: Request) -> _Forecast | None:
         outcome_sd=options["outcome_sd"],
         feature_sd=options["feature_sd"],
     )
-    if plan.blocks is not None:
-        return _forecast_blocks(plan, signal)
+    starts = request.prepared.public_blocks
+    if plan.blocks is not None or starts is not None:
+        return _forecast_blocks(plan, signal, starts)
     if not is_forecast(plan):
         return None
     chosen = predict(plan, association=plan.association, signal=signal)
@@ -433,8 +436,8 @@ def _forecast(request: Request) -> _Forecast | None:
     )
 
 
-def _forecast_blocks(plan: Plan, signal: Signal) -> _Forecast:
-    found = predict_blocks(plan, signal)
+def _forecast_blocks(plan: Plan, signal: Signal, starts: NDArray[np.int64] | None) -> _Forecast:
+    found = predict_blocks(plan, signal, starts)
     return _Forecast(
         chosen=found.prediction,
         words=found.words,

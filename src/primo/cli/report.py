@@ -34,6 +34,8 @@ def report(release: Path, out: Path, title: str | None, force: bool, json_: bool
 
     check_output(out, force=force)
     bundle = read_bundle(release)
+    # Coefficients that the released numbers alone do not give: with a panel, or public features.
+    alone = bundle.linkage is not None or bundle.manifest["needs_features"]
     with working("computing intervals, R² and the forecast"):
         path = write_report(
             bundle.release,
@@ -42,7 +44,7 @@ def report(release: Path, out: Path, title: str | None, force: bool, json_: bool
             title=title,
             release_id=bundle.manifest["release_id"],
             estimation=bundle.estimation,
-            fitted=None if bundle.linkage is None else bundle.coefficients(),
+            fitted=bundle.coefficients() if alone else None,
             notes=() if bundle.linkage is None else (linkage_note(bundle.linkage),),
             replace=force,
         )
