@@ -284,8 +284,12 @@ def _genotype_options(options: Options) -> dict[str, Any]:
 
 
 def _cohort_options(options: Options) -> dict[str, Any]:
-    public = ("extract", "exclude", "frequencies", "maf", "multiallelic", "ld_panel")
-    return {**_genotype_options(options), **{name: options[name] for name in public}}
+    public = ("extract", "exclude", "frequencies", "maf", "multiallelic")
+    return {
+        **_genotype_options(options),
+        **{name: options[name] for name in public},
+        "ld_panel": options.get("ld_panel", ()),  # an extension has none
+    }
 
 
 def _cohort(options: Options) -> Opened:
