@@ -28,11 +28,12 @@ from primo.audit import (
     Setting,
     audit_in_one_run,
     audit_release,
-    enough_canaries,
+    canaries_for,
 )
+from primo.audit.perturbed_attack import PERTURBED_ROWS
 from primo.audit.round_attack import ROUND_ROWS
 from primo.audit.table import HEADER, ONE_RUN_HEADER, line, one_run_line
-from primo.wall import mechanism
+from primo.wall import blocks, mechanism
 from primo.wall.noise import add_noise as honest_noise
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "audit.md"
@@ -44,6 +45,13 @@ PAPER: dict[str, Any] = {
     "intercept": False,
     "n": 5008,
     "delta": 1 / 5008**2,
+}
+
+#: Noise on the outcomes themselves.
+PERTURBED: dict[str, Any] = {
+    "association": "perturbed",
+    "protection": "outcomes",
+    "n": PERTURBED_ROWS,
 }
 
 
@@ -63,8 +71,7 @@ class Case:
     def audit(self, seed: int | None) -> Audit:
         setting = self.setting
         if setting.sampled is None:
-            canaries = enough_canaries(setting.plans[0].mu, self.trials)
-            setting = replace(setting, canaries=canaries)
+            setting = replace(setting, canaries=canaries_for(setting, self.trials))
         with scaled_noise(self.noise) if self.noise != 1 else nullcontext():
             found = audit_release(setting, trials=self.trials, seed=seed)
         return replace(found, setting=self.name)
@@ -79,7 +86,10 @@ def scaled_noise(factor: float) -> Iterator[None]:
         honest_noise(noise, **options)
         values += np.rint(factor * noise).astype(np.int64)
 
-    with mock.patch.object(mechanism, "add_noise", add_noise):
+    with (
+        mock.patch.object(mechanism, "add_noise", add_noise),
+        mock.patch.object(blocks, "add_noise", add_noise),
+    ):
         yield
 
 
@@ -96,6 +106,9 @@ def sound(*, quick: bool) -> list[Case]:
         Setting(epsilon=5.0, **PAPER),
         Setting(epsilon=5.0, norms_found=True, n=2000),
         Setting(epsilon=5.0, rounds=3, n=ROUND_ROWS),
+        Setting(epsilon=5.0, covariance="blocks"),
+        Setting(epsilon=5.0, covariance="none"),
+        Setting(epsilon=5.0, **PERTURBED),
     ]
     if not quick:
         others += [
@@ -113,6 +126,12 @@ def sound(*, quick: bool) -> list[Case]:
                 for epsilon in (0.5, 1.0, 2.0, 10.0)
             ),
             Setting(epsilon=5.0, protection="outcomes", rounds=3, n=ROUND_ROWS),
+            *(Setting(epsilon=epsilon, covariance="blocks") for epsilon in (0.5, 1.0, 10.0)),
+            *(
+                Setting(epsilon=5.0, protection=protection, covariance="blocks")
+                for protection in ("features", "outcomes")
+            ),
+            *(Setting(epsilon=epsilon, **PERTURBED) for epsilon in (0.5, 1.0, 10.0)),
         ]
     cases = [Case(setting=setting, trials=trials) for setting in [*both, *others]]
     sampled = 3000 if quick else 20_000
@@ -133,6 +152,8 @@ def faulty(*, quick: bool) -> list[Case]:
             for noise in (0.87, 0.5**0.5)
             for epsilon in ((5.0,) if quick else (1.0, 5.0, 10.0))
         ),
+        Case(setting=Setting(epsilon=5.0, covariance="blocks"), trials=trials, noise=0.87),
+        Case(setting=Setting(epsilon=5.0, **PERTURBED), trials=trials, noise=0.87),
     ]
 
 

@@ -86,6 +86,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         and more: cost and memory are linear in d. "auto" chooses from public numbers.
     blocks : sequence of int, optional
         Borders of the blocks by feature position, for ``covariance="blocks"``: [0, 30, 75, d].
+        With ``association="perturbed"`` public features are summed inside them, exactly.
     block_norms : float or array (m,), optional
         Public norms of the blocks' rows in scaled units; from the bounds if not given.
     ridge_lambda : float, "theorem" or "adassp", optional

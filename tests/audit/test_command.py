@@ -66,3 +66,21 @@ def test_the_page_shows_what_was_promised(tables):
     assert {row["verdict"] for row in tables["Faults that have to be seen"]} == {"VIOLATED"}
     assert {row["verdict"] for row in tables["The law of the noise"]} == {"right"}
     assert {row["draws"] for row in tables["The law of the noise"]} == {"1e+08"}
+
+
+@pytest.mark.parametrize("options", ["--covariance blocks", "--covariance none"])
+def test_blocks(options):
+    done = run(f"audit --epsilon 10 --protect both {options} --trials 60 --json")
+    assert done.exit_code == 0, done.output
+    (found,) = json.loads(done.stdout)
+    assert found["guesses"] % 4 == 0
+    assert found["distance"] == pytest.approx(found["stated_mu"], rel=1e-4)
+
+
+def test_noise_on_the_outcomes_is_attacked_under_outcomes_alone():
+    done = run("audit --epsilon 10 --association perturbed --trials 60 --json")
+    assert done.exit_code == 0, done.output
+    (found,) = json.loads(done.stdout)
+    assert found["setting"] == "outcomes, noise on the outcomes"
+    assert run("audit --association perturbed --protect both --trials 5").exit_code == 2
+    assert run("audit --association perturbed --covariance blocks --trials 5").exit_code == 2

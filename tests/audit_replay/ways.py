@@ -64,6 +64,11 @@ class Way:
             "projection": {"association": "projection"},
             "perturbed": {"association": "perturbed"},
             "perturbed row space": {"association": "perturbed"},
+            "perturbed blocks": {
+                "association": "perturbed",
+                "covariance": "blocks",
+                "blocks": [0, 1, D],
+            },
             "sampled": {"covariance_rows": SAMPLED},
             "rounds": {"rounds": ROUNDS},
             "none": {"covariance": "none"},
@@ -210,6 +215,7 @@ def every_way():
         yield Way("outcomes", "perturbed", intercept)
     yield Way("outcomes", "perturbed", moments="diagonal")
     yield Way("outcomes", "perturbed row space")
+    yield Way("outcomes", "perturbed blocks")
     yield Way("outcomes", "perturbed, auto norms")
 
 

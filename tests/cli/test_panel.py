@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from primo.cli.demo import _genotypes
+from primo.ledger import open_ledger
 from primo.released.bundle import read_bundle
 
 N, PUBLIC, D, CHROMOSOMES = 4000, 600, 30, 3
@@ -157,3 +158,112 @@ def test_missing_calls_of_a_panel_are_refused(genotypes, primo):
     Path("panel.bed").write_bytes(packed)
     _, told = primo("ld-blocks --panel panel.bed --out x", code=2)
     assert "--panel has missing values" in " ".join(told.split())
+
+
+PANEL_FIT = f"{FIT} --frequencies panel.bed --covariance panel"
+
+
+def test_scores_of_a_fit_are_made_with_its_panel(genotypes, primo, primo_json):
+    """Published coefficients, score file, report, inspect and predictions carry the panel's linkage."""
+    made = primo_json(f"{PANEL_FIT} --ld-panel panel.bed --out release")
+    assert f"public panel of {PUBLIC} people" in made["linkage"]
+    bundle = read_bundle(Path("release"))
+    assert bundle.linkage == made["linkage"] == bundle.manifest["linkage"]
+    primo("score-file release --out own.tsv")
+    primo("score-file release --ld-panel panel.bed --out again.tsv")
+    np.testing.assert_allclose(slopes("own.tsv"), slopes("again.tsv"), rtol=1e-6)
+    np.testing.assert_allclose(slopes("own.tsv"), bundle.coefficients().slopes[:, 0], rtol=1e-6)
+    # What is released stays the diagonal, from which summary statistics are made.
+    alone = bundle.release.coefficients().slopes[:, 0]
+    assert np.abs(alone - slopes("own.tsv")).max() > 0.05 * np.abs(alone).max()
+    assert bundle.release.plan.blocks.count == D
+    primo("sumstats release --format ldsc --out sums")
+    assert f"panel of {PUBLIC} people" in " ".join(primo("inspect release")[1].split())
+    primo("report release --out report.html")
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert f"public panel of {PUBLIC} people" in page
+    primo("predict release --bfile panel --out predicted.tsv")
+    predicted = np.genfromtxt("predicted.tsv", skip_header=1)[:, -1]
+    expected = genotypes[1] @ slopes("own.tsv")
+    assert np.corrcoef(predicted, expected)[0, 1] > 0.999999
+
+
+def test_a_panel_may_state_its_blocks(genotypes, primo_json):
+    Path("blocks.bed").write_text("1 0 9000\n2 0 9000\n3 0 9000\n")
+    line = f"{PANEL_FIT} --ld-panel panel.bed --ld-blocks blocks.bed --out release"
+    assert "(median of 3 blocks)" in primo_json(line)["linkage"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"move": 7}, "in the cohort and at 107 in the panel: they are of different genome builds"),
+        ({"counted": "T", "other": "C"}, "same strand"),
+        ({"counted": "A", "other": "C"}, "take a panel that has these alleles"),
+        ({"columns": range(20)}, "the panel lacks 10 of the 30 variants"),
+        ({"who": "person"}, "correlations of private people would leak"),
+    ],
+    ids=["another build", "another strand", "other alleles", "fewer variants", "the cohort itself"],
+)
+def test_a_panel_that_does_not_fit_is_refused_before_the_charge(genotypes, primo, bad, said):
+    primo("ledger init book --epsilon 25 --delta 1e-6 --person-column IID")
+    write("bad", genotypes[1], **({"who": "public", "columns": range(D)} | bad))
+    _, told = primo(f"{PANEL_FIT} --ld-panel bad.bed --ledger book --out release", code=2)
+    assert said in " ".join(told.split())
+    assert not Path("release").exists()
+    assert not Path("release.partial").exists()
+    assert len(open_ledger("book").history()) == 1  # that it was made, and no charge
+
+
+def test_swapped_alleles_that_the_panel_does_not_tell_leave_it_unused(genotypes, primo_json, primo):
+    """Released frequencies show it, after the charge: the release is published without the panel."""
+    write("bad", genotypes[1], "public", range(D), counted="G", other="A")
+    made = primo_json(f"{PANEL_FIT} --ld-panel bad.bed --out release")
+    assert made["linkage"].startswith("the public panel was not used: the allele frequencies")
+    primo("score-file release --out own.tsv")
+    bundle = read_bundle(Path("release"))
+    alone = bundle.release.coefficients().slopes[:, 0]
+    np.testing.assert_allclose(slopes("own.tsv"), alone, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--covariance none --ld-panel panel.bed", "--ld-panel goes with --covariance panel"),
+        ("--ld-panel panel.bed", "--ld-panel goes with --covariance panel"),
+        ("--covariance panel --ld-panel no.bed", "there is no file 'no.bed'"),
+        (
+            "--covariance panel --ld-panel panel.bed --covar covar.txt",
+            "1 of the features are no variants",
+        ),
+    ],
+)
+def test_panels_that_nothing_uses_are_refused(genotypes, primo, options, said):
+    rows = "".join(f"person{i} person{i} {i % 7}\n" for i in range(N))
+    Path("covar.txt").write_text("FID IID age\n" + rows)
+    _, told = primo(f"{FIT} --frequencies panel.bed {options} --out release", code=2)
+    assert said in " ".join(told.split())
+    assert not Path("release").exists()
+
+
+def test_noise_on_the_outcomes_and_public_features_in_blocks(genotypes, primo, primo_json):
+    """From files of chromosomes to scores, summary statistics and a report, with no whole matrix."""
+    cohort, _, height = genotypes
+    Path("blocks.bed").write_text("1 0 9000\n2 0 9000\n3 0 9000\n")
+    line = f"{FIT} --protect outcomes --association perturbed --covariance blocks"
+    line += " --ld-blocks blocks.bed"
+    planned = primo_json(f"{line} --dry-run")
+    assert 0.1 < planned["predicted_r2"] < 0.5
+    primo(f"{line} --out release")
+    bundle = read_bundle(Path("release"))
+    assert bundle.release.covariance.size == 0
+    primo("score-file release --out scores.tsv")
+    found = np.corrcoef(cohort @ slopes("scores.tsv"), height)[0, 1] ** 2
+    assert found > 0.33  # least squares without noise: 0.446
+    primo("sumstats release --format ldsc --out sums")
+    primo("report release --out report.html")
+    assert "Variants one by one" in Path("report.html").read_text(encoding="utf-8")
+    primo("predict release --bfile panel --out predicted.tsv")
+    line = f"{FIT} --protect outcomes --association perturbed --covariance none --out x"
+    assert "effects of all features one by one" in " ".join(primo(line, code=2)[1].split())
+    assert not Path("x").exists()

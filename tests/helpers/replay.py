@@ -152,6 +152,9 @@ def published(release):
         found["noise left"] = release.projected.noise_left
     if release.blocks is not None:
         found |= {f"blocks' {name}": value for name, value in vars(release.blocks).items()}
+    if release.public_blocks is not None:
+        public = vars(release.public_blocks).items()
+        found |= {f"public blocks' {name}": value for name, value in public}
     for number, released in enumerate(release.rounds):
         found |= {f"round {number} {name}": value for name, value in vars(released).items()}
     if release.perturbed is not None:

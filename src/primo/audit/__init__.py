@@ -5,7 +5,14 @@ times; `audit_in_one_run` guesses thousands of canaries in one full-size release
 a lower bound on ε: it can refute a guarantee and never prove one. docs/audit.md says what that is worth.
 """
 
-from primo.audit.game import CONFIDENCE, REACHED, Audit, audit_release, enough_canaries
+from primo.audit.game import (
+    CONFIDENCE,
+    REACHED,
+    Audit,
+    audit_release,
+    canaries_for,
+    enough_canaries,
+)
 from primo.audit.one_run import OneRun, audit_in_one_run
 from primo.audit.settings import Setting
 
@@ -17,5 +24,6 @@ __all__ = [
     "Setting",
     "audit_in_one_run",
     "audit_release",
+    "canaries_for",
     "enough_canaries",
 ]

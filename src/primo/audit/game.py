@@ -24,6 +24,7 @@ __all__ = [
     "REACHED",
     "Audit",
     "audit_release",
+    "canaries_for",
     "enough_canaries",
     "new_bits_from",
 ]
@@ -133,6 +134,12 @@ def enough_canaries(mu: float, trials: int) -> int:
     """
     needed = 12_000 / mu**2 / trials
     return 1 if needed <= 1 else min(2 * math.ceil(needed / 2), MOST_CANARIES)
+
+
+def canaries_for(setting: Setting, trials: int) -> int:
+    """Return how many canaries a release of this setting needs: of both kinds for blocks."""
+    needed = enough_canaries(setting.plans[0].mu, trials)
+    return needed if setting.covariance == "full" else 4 * math.ceil(needed / 4)
 
 
 def new_bits_from(seed: int | None) -> Callable[[], RandomBits]:

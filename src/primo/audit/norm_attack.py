@@ -19,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.audit.attack import Attack, Flags, GaussAttack, NewBits, Part, SampledAttack
+from primo.audit.block_attack import BlockAttack
 from primo.audit.laws import GaussianLaw, Law
 from primo.audit.numbers import Vector
+from primo.audit.perturbed_attack import PerturbedAttack
 from primo.audit.round_attack import RoundAttack
 from primo.audit.settings import Rows, Setting, as_source, canary_rows, worst_cosine
 from primo.planning.plan import Plan
@@ -212,6 +214,10 @@ def attack_on(setting: Setting) -> Attack:
         return NormAttack(setting)
     if setting.rounds != 1:
         return RoundAttack(setting)
+    if setting.covariance != "full":
+        return BlockAttack(setting)
+    if setting.association == "perturbed":
+        return PerturbedAttack(setting)
     return GaussAttack(setting) if setting.sampled is None else SampledAttack.build(setting)
 
 

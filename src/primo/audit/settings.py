@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from primo.privacy.protection import Protection
 from primo.rows.sources.arrays.memory import ArraySource
 
 __all__ = [
+    "BLOCK_SHARE",
     "FEATURE_NORM",
     "OUTCOME_NORM",
     "Rows",
@@ -32,6 +34,12 @@ Rows = tuple[Matrix, Matrix]  # features and outcomes
 
 #: Bounds of the rows. The values do not matter: the noise is proportional to them.
 FEATURE_NORM, OUTCOME_NORM = 2.0, 3.0
+
+#: Squared norm of a block over that of the row, where blocks are attacked: two blocks can trade length.
+BLOCK_SHARE = 0.75
+
+#: Features of a block that is attacked.
+BLOCK_WIDTH = 2
 
 #: Rows of a data set whose sampled covariance is attacked: all but one are equal, so few are enough.
 SAMPLED_FROM = 20
@@ -60,6 +68,11 @@ class Setting:
     rounds
         How many rounds the release has; all of them are attacked. Unless `split` says otherwise they
         have the split ratio 2, at which rows that differ in their outcomes only are the worst.
+    covariance
+        "full"; or "blocks", of two features each; or "none", blocks of one feature. Every canary has two
+        blocks, and the norm of a block is √¾ of the row's.
+    association
+        "gauss"; or "perturbed", noise on the outcomes themselves, under `outcomes`.
     canaries
         Pairs of rows that are attacked in one release, 1 or an even number. They do not overlap, so
         each is a separate trial. A sampled covariance is attacked with one pair.
@@ -81,6 +94,8 @@ class Setting:
     norms_found: bool = False
     scales_stated: bool = False
     rounds: int = 1
+    covariance: str = "full"
+    association: str = "gauss"
     canaries: int = 10
     n: int = 1000
     claim: float | None = None
@@ -105,6 +120,26 @@ class Setting:
             self.sampled is not None or self.reference or self.extended or self.norms_found
         ):
             raise InputError("rounds are audited on their own", argument="rounds")
+        others = self.sampled is not None or self.reference or self.extended or self.norms_found
+        others = others or self.rounds != 1 or self.calibration != "exact"
+        if self.covariance not in ("full", "blocks", "none"):
+            raise InputError(
+                Argument("covariance", self.covariance),
+                " is not audited",
+                remedy="choose full, blocks or none; panel releases what none releases",
+            )
+        if self.association not in ("gauss", "perturbed"):
+            raise InputError(
+                Argument("association", self.association),
+                " is not audited",
+                remedy="choose gauss or perturbed",
+            )
+        if self.covariance != "full" and (
+            others or self.split is not None or self.association != "gauss"
+        ):
+            raise InputError("blocks are audited on their own", argument="covariance")
+        if self.association == "perturbed" and (others or self.split is not None):
+            raise InputError("noise on the outcomes is audited on its own", argument="association")
         if self.extended and (self.sampled is not None or self.reference):
             raise InputError(
                 "an extension is audited on its own",
@@ -133,6 +168,12 @@ class Setting:
             words.append("norms found" + ", scales stated" * self.scales_stated)
         if self.rounds != 1:
             words.append(f"{self.rounds} rounds")
+        if self.covariance != "full":
+            words.append(
+                "covariance inside blocks" if self.covariance == "blocks" else "no covariance"
+            )
+        if self.association == "perturbed":
+            words.append("noise on the outcomes")
         return ", ".join(words)
 
     @cached_property
@@ -143,7 +184,7 @@ class Setting:
             epsilon=self.epsilon,
             delta=self.delta,
             protection=self.protection,
-            feature_bounds=self._bounds(FEATURE_NORM),
+            feature_bounds=self._feature_bounds(),
             outcome_bounds=self._bounds(OUTCOME_NORM),
             fit_intercept=self.intercept,
             split=2.0 if self.rounds != 1 and self.split is None else self.split,
@@ -152,13 +193,19 @@ class Setting:
             public_covariance=True if self.reference else None,  # its numbers are not used
             rounds=self.rounds,
             outcome_moments="auto" if self.rounds == 1 else "diagonal",
+            covariance=self.covariance,
+            association=self.association,
+            **self._blocks(),
         )
         plan = make_plan(
             settings,
             n=SAMPLED_FROM if subsampled else self.n,
-            # A canary has an outcome of its own and, unless rounds are attacked, two features.
-            d=2 if subsampled or self.rounds != 1 else 2 * self.canaries,
-            l=1 if subsampled else self.canaries,
+            # A canary has an outcome of its own and, unless rounds are attacked, two features, or two
+            # blocks of features; where rows of outcomes are released, it has its row.
+            d=2
+            if subsampled or self.rounds != 1 or self.association == "perturbed"
+            else 2 * self.canaries * (BLOCK_WIDTH if self.covariance == "blocks" else 1),
+            l=1 if subsampled else 2 if self.association == "perturbed" else self.canaries,
         )
         if not self.extended:
             return (plan,)
@@ -170,6 +217,20 @@ class Setting:
             outcome_bounds=Bounds(norm=OUTCOME_NORM),
         )
         return plan, later
+
+    def _blocks(self) -> dict[str, Any]:
+        """Borders and norms of the blocks; the diagonal alone has its norms from ranges."""
+        if self.covariance != "blocks":
+            return {}
+        borders = BLOCK_WIDTH * np.arange(2 * self.canaries + 1)
+        norm = FEATURE_NORM * math.sqrt(BLOCK_SHARE)
+        return {"blocks": borders.tolist(), "block_norms": norm}
+
+    def _feature_bounds(self) -> Bounds:
+        if self.covariance != "none":
+            return self._bounds(FEATURE_NORM)
+        # Scaled units are half-widths of the range, so a feature is at most 1 long.
+        return Bounds(lower=-1.0, upper=1.0, norm=1 / math.sqrt(BLOCK_SHARE))
 
     def _bounds(self, norm: float) -> Bounds:
         if not self.norms_found:

@@ -57,6 +57,21 @@ FOUND_ROWS, FOUND_CANARIES = 4000, 4
     help="Rounds of the release; all are attacked together. Not under `features`.",
 )
 @click.option(
+    "--covariance",
+    type=click.Choice(["full", "blocks", "none"]),
+    default="full",
+    show_default=True,
+    help="blocks, none: the covariance inside blocks of features, or its diagonal alone. panel releases "
+    "what none releases.",
+)
+@click.option(
+    "--association",
+    type=click.Choice(["gauss", "perturbed"]),
+    default="gauss",
+    show_default=True,
+    help="perturbed: noise on the outcomes themselves, under `outcomes`.",
+)
+@click.option(
     "--trials",
     type=click.IntRange(min=1),
     help="Number of releases; 4000 if not given, 400 with --norms auto, where each reads rows again.",
@@ -76,6 +91,8 @@ def audit(
     calibration: str,
     norms: str,
     rounds: int,
+    covariance: str,
+    association: str,
     trials: int | None,
     one_run: bool,
     json_: bool,
@@ -87,7 +104,8 @@ def audit(
     bound on epsilon. If it is above the claim, the claim is wrong (exit code 1). If it is near the
     claim, the claim is nearly tight.
     """
-    from primo.audit import Setting, audit_in_one_run, audit_release, enough_canaries
+    from primo.audit import Setting, audit_in_one_run, audit_release, canaries_for
+    from primo.audit.perturbed_attack import PERTURBED_ROWS
     from primo.audit.round_attack import ROUND_ROWS
     from primo.audit.table import HEADER, ONE_RUN_HEADER, line, one_run_line
 
@@ -99,7 +117,12 @@ def audit(
         page = table(ONE_RUN_HEADER, [one_run_line(each) for each in runs])
         violated = any(each.violated for each in runs)
     else:
-        protections = ("both", "features", "outcomes") if rounds == 1 else ("both", "outcomes")
+        protections: tuple[str, ...] = ("both", "features", "outcomes")
+        rows = FOUND_ROWS if norms == "auto" else 1000
+        if rounds != 1:
+            protections, rows = ("both", "outcomes"), ROUND_ROWS
+        if association == "perturbed":
+            protections, rows = ("outcomes",), PERTURBED_ROWS
         settings = [
             Setting(
                 epsilon=epsilon,
@@ -112,7 +135,9 @@ def audit(
                 norms_found=norms == "auto",
                 scales_stated=scales,
                 rounds=rounds,
-                n=FOUND_ROWS if norms == "auto" else 1000 if rounds == 1 else ROUND_ROWS,
+                covariance=covariance,
+                association=association,
+                n=rows,
             )
             for protection in protect or protections
             # Nothing is stated of the columns, and then centres and scales: other stages are made.
@@ -121,7 +146,7 @@ def audit(
         ]
         audits = []
         for setting in settings:
-            canaries = enough_canaries(setting.plans[0].mu, trials)
+            canaries = canaries_for(setting, trials)
             if setting.norms_found:  # few, so that there are few columns to be counted
                 canaries = min(canaries, FOUND_CANARIES)
             audits.append(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from primo.cli.linkage import check_linkage, linkage_of
 from primo.cli.output import say
 from primo.cli.unused import GENOTYPES, refuse_unused
 from primo.errors import InputError
@@ -23,6 +24,7 @@ from primo.planning.ld_blocks import read_ld_blocks
 from primo.planning.settings import Settings
 from primo.privacy.bounds import AUTO, Bounds
 from primo.privacy.protection import Protection
+from primo.released.ld.panel import LdPanel
 from primo.rows.sources.base import Columns, Source
 from primo.rows.sources.select import read_list
 from primo.variants import Variants
@@ -54,6 +56,7 @@ class Opened:
     counts: tuple[tuple[str, int], ...] = ()
     known: Mapping[str, Limit] = field(default_factory=dict)  # limits of genotypes, by name
     norm: float | None = None  # of the features, where frequencies are known
+    panel: LdPanel | None = None  # public correlations that scores are made with
 
 
 def open_rows(options: Options) -> Opened:
@@ -63,6 +66,7 @@ def open_rows(options: Options) -> Opened:
     `Unmatched.join`.
     """
     kind = _kind(options)
+    check_linkage(options)
     if kind in GENOTYPES:
         return _cohort(options)
     return Opened(source=_table(options) if kind == "table" else _arrays(options))
@@ -200,8 +204,8 @@ def settings_of(options: Options, opened: Opened) -> Settings:
 def _blocks(options: Options, opened: Opened) -> Any:
     """Return the borders of the blocks that a BED file states, by feature position."""
     path = options["ld_blocks"]
-    if path is None or opened.variants is None:
-        return None
+    if path is None or opened.variants is None or opened.panel is not None:
+        return None  # with a panel they are where its correlations are used
     found = read_ld_blocks(path, opened.variants, opened.source.feature_names)
     if options["json_"]:
         return found.borders
@@ -281,7 +285,11 @@ def _genotype_options(options: Options) -> dict[str, Any]:
 
 def _cohort_options(options: Options) -> dict[str, Any]:
     public = ("extract", "exclude", "frequencies", "maf", "multiallelic")
-    return {**_genotype_options(options), **{name: options[name] for name in public}}
+    return {
+        **_genotype_options(options),
+        **{name: options[name] for name in public},
+        "ld_panel": options.get("ld_panel", ()),  # an extension has none
+    }
 
 
 def _cohort(options: Options) -> Opened:
@@ -295,6 +303,11 @@ def _cohort(options: Options) -> Opened:
         matched=False,
     )
     variants = cohort.variants
+    panel = None
+    if cohort.panel is not None:
+        panel = linkage_of(
+            cohort.panel, variants, cohort.source.feature_names, options["ld_blocks"]
+        )
     limits: dict[str, Limit] = {}
     norm = None
     if cohort.frequencies is None:
@@ -313,6 +326,7 @@ def _cohort(options: Options) -> Opened:
         counts=cohort.counts,
         known=limits,
         norm=norm,
+        panel=panel,
     )
 
 

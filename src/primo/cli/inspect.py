@@ -31,6 +31,7 @@ def inspect(release: Path, ledger: str | None, json_: bool) -> None:
     digest, or none.
     """
     from primo.cli.accuracy import accuracy_numbers, show_accuracy
+    from primo.cli.linkage import linkage_note
     from primo.released.bundle import read_bundle
 
     bundle = read_bundle(release)
@@ -44,6 +45,8 @@ def inspect(release: Path, ledger: str | None, json_: bool) -> None:
     click.echo(bundle.release.statement())
     say()
     show_accuracy(bundle)
+    if bundle.linkage is not None:
+        say(linkage_note(bundle.linkage))
     say(f"Verified: {len(bundle.manifest['parts'])} parts match the manifest.")
     say(f"Release {bundle.manifest['release_id']}, digest sha256:{bundle.digest}")
     if ledger is not None:

@@ -424,7 +424,15 @@ release_options = _together(
     click.option(
         "--ld-blocks",
         type=_FILE,
-        help="BED file (chromosome, start, end) of public blocks of linked variants.",
+        help="BED file (chromosome, start, end) of public blocks of linked variants. With --ld-panel: "
+        "where its correlations are used; found from the panel if not given.",
+    ),
+    click.option(
+        "--ld-panel",
+        type=_FILE,
+        multiple=True,
+        help="With --covariance panel: genotypes of public people (.bed, .pgen, .bgen or VCF), whose "
+        "correlations the published scores are made with. May be repeated, or a pattern.",
     ),
     click.option(
         "--covariance-rows", type=int, help="Compute the covariance from a sample of so many rows."

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import tomli_w
 from click.core import ParameterSource
+from numpy.typing import NDArray
 
 from primo._util.progress import working
 from primo.cli.accuracy import accuracy_numbers, show_accuracy
 from primo.cli.data import Opened, has_levels, named_by
+from primo.cli.linkage import linkage_note
 from primo.cli.options import checked
 from primo.cli.output import counted, say, show_json
 from primo.cli.render import spelled
@@ -253,6 +256,7 @@ def run(request: Request) -> None:
             account=account,
             engine=engine,
             variants=request.opened.variants,
+            ld_panel=request.opened.panel,
             estimation=Estimation(estimator=request.options["estimator"]),
             config=request.config,
         )
@@ -339,6 +343,7 @@ def _finished(request: Request, bundle: Bundle) -> None:
                 "counts": dict(request.opened.counts),
                 "privacy": bundle.manifest["privacy"],
                 "accuracy": accuracy_numbers(bundle),
+                "linkage": bundle.linkage,
                 "doubts": list(bundle.release.doubts()),
             }
         )
@@ -347,6 +352,8 @@ def _finished(request: Request, bundle: Bundle) -> None:
     say()
     _note_few(plan)
     show_accuracy(bundle)
+    if bundle.linkage is not None:
+        say(linkage_note(bundle.linkage))
     say(f"Published {bundle.path}. Next:  primo report {bundle.path}")
 
 
@@ -411,8 +418,9 @@ def _forecast(request: Request) -> _Forecast | None:
         outcome_sd=options["outcome_sd"],
         feature_sd=options["feature_sd"],
     )
-    if plan.blocks is not None:
-        return _forecast_blocks(plan, signal)
+    starts = request.prepared.public_blocks
+    if plan.blocks is not None or starts is not None:
+        return _forecast_blocks(plan, signal, starts)
     if not is_forecast(plan):
         return None
     chosen = predict(plan, association=plan.association, signal=signal)
@@ -428,8 +436,8 @@ def _forecast(request: Request) -> _Forecast | None:
     )
 
 
-def _forecast_blocks(plan: Plan, signal: Signal) -> _Forecast:
-    found = predict_blocks(plan, signal)
+def _forecast_blocks(plan: Plan, signal: Signal, starts: NDArray[np.int64] | None) -> _Forecast:
+    found = predict_blocks(plan, signal, starts)
     return _Forecast(
         chosen=found.prediction,
         words=found.words,

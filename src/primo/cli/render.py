@@ -81,7 +81,11 @@ OPTIONS = {
 }
 
 #: Where a command calls a setting differently.
-OPTIONS_OF = {"ledger": {"key_file": "--key"}, "score-file": {"panel": "--ld-panel"}}
+OPTIONS_OF = {
+    "ledger": {"key_file": "--key"},
+    "score-file": {"panel": "--ld-panel"},
+    "fit": {"panel": "--ld-panel"},
+}
 
 #: Settings without an option: no command lets them be wrong.
 PYTHON_ONLY = frozenset(

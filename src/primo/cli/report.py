@@ -28,11 +28,14 @@ __all__ = ["report"]
 def report(release: Path, out: Path, title: str | None, force: bool, json_: bool) -> None:
     """Write one self-contained HTML page about a release, from released numbers alone."""
     from primo._util.progress import working
+    from primo.cli.linkage import linkage_note
     from primo.released.bundle import read_bundle
     from primo.report import write_report
 
     check_output(out, force=force)
     bundle = read_bundle(release)
+    # Coefficients that the released numbers alone do not give: with a panel, or public features.
+    alone = bundle.linkage is not None or bundle.manifest["needs_features"]
     with working("computing intervals, R² and the forecast"):
         path = write_report(
             bundle.release,
@@ -41,6 +44,8 @@ def report(release: Path, out: Path, title: str | None, force: bool, json_: bool
             title=title,
             release_id=bundle.manifest["release_id"],
             estimation=bundle.estimation,
+            fitted=bundle.coefficients() if alone else None,
+            notes=() if bundle.linkage is None else (linkage_note(bundle.linkage),),
             replace=force,
         )
     if json_:

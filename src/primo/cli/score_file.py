@@ -61,7 +61,8 @@ def score_file(
 ) -> None:
     """Export polygenic scores: all outcomes in one file for plink2, or one file per outcome.
 
-    They are the release's own coefficients, unless --ld-panel has them estimated again.
+    They are the release's own coefficients (with the panel of `primo fit --ld-panel`, if it had one),
+    unless --ld-panel has them estimated again.
     """
     from primo.released.bundle import read_bundle
     from primo.released.export.scoring import AFREQ, SIDECAR, write_pgs_catalog, write_plink_scores
@@ -129,23 +130,15 @@ def _with_panel(
     bundle: Bundle, variants: Variants, paths: tuple[Path, ...], blocks: Path | None
 ) -> tuple[Coefficients, str]:
     """Estimate again with a public panel's correlations; return a sentence about how, too."""
-    import numpy as np
-
     from primo._util.progress import working
-    from primo.planning.ld_blocks import read_ld_blocks
-    from primo.released.ld.find import find_ld_blocks
-    from primo.released.ld.panel import check_diagonal, ld_panel, with_ld_panel
+    from primo.cli.linkage import linkage_of
+    from primo.released.ld.panel import check_diagonal, with_ld_panel
     from primo.rows.sources.genotypes.panels import read_panel
 
     check_diagonal(bundle.release, variants)
     with working("reading the panel"):
         public = read_panel(paths, like=variants)
     with working("estimating"):
-        if blocks is None:
-            starts = find_ld_blocks(public.counts, public.variants)
-        else:
-            borders = read_ld_blocks(blocks, variants, bundle.release.feature_names).borders
-            starts = np.array(borders, dtype=np.intp)
-        known = ld_panel(public.counts, public.variants, starts)
+        known = linkage_of(public, variants, bundle.release.feature_names, blocks)
         linked, linkage = with_ld_panel(bundle.release, variants, known)
         return linked.coefficients(), linkage.sentence()

@@ -19,7 +19,7 @@ _USED_BY = {
     ),
     **dict.fromkeys(("haplotypes", "dosages"), GENOTYPES),
     "sample": ("bgen",),
-    "ld_blocks": GENOTYPES,
+    **dict.fromkeys(("ld_blocks", "ld_panel"), GENOTYPES),
     **dict.fromkeys(("features", "features_from", "outcomes_table", "same_order"), ("table",)),
     "id_column": ("table",),
     "outcome_array": ("feature_array",),

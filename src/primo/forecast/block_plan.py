@@ -50,25 +50,33 @@ def block_scales(plan: Plan, signal: Signal) -> BlockScales:
     blocks: Floats | float = 0.0
     if plan.blocks is not None and plan.protection.features_private:
         blocks = plan.blocks.steps_sigma * plan.feature_step**2 / x**2
+    if plan.perturbation is not None:
+        return BlockScales(association=0.0, outcome=plan.row_sigma / y)
     return BlockScales(association=plan.association_sigma / (x * y), blocks=blocks)
 
 
-def predict_blocks(plan: Plan, signal: Signal) -> BlockForecast:
+def predict_blocks(
+    plan: Plan, signal: Signal, starts: NDArray[np.int64] | None = None
+) -> BlockForecast:
     """Predict R² on new people of a plan with blocks, or with the diagonal alone, before any data.
+
+    `starts` are borders of blocks that a plan of noise on the outcomes does not hold.
 
     Blocks of one feature are taken to be unlinked. What bounds cut off rows is not simulated.
 
     Guarantee: sees public numbers only. Cost: some seconds for any number of features.
     """
-    if plan.blocks is None:
-        raise InputError("the plan has no blocks")
+    if starts is None:
+        if plan.blocks is None:
+            raise InputError("the plan has no blocks")
+        starts = plan.blocks.starts
     settled, stated = with_expected_norms(plan, signal)
     law = law_of(settled, stated)
-    widths = plan.blocks.widths
+    widths = np.diff(starts)
     linkage = [_linked(int(width)) for width in widths]
     trait = Trait(heritability=signal.r2, causal=min(1.0, max(CAUSAL, FEWEST_CAUSAL / plan.d)))
     scales, no_noise = block_scales(settled, stated), BlockScales(association=0.0)
-    draws = max(3, min(DRAWS, -(-3 * ENOUGH // plan.d)))
+    draws = max(2, min(DRAWS, -(-2 * ENOUGH // plan.d)))
     found, ideal = (
         forecast_draws(linkage, n=plan.n, scales=each, trait=trait, draws=draws)
         for each in (scales, no_noise)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from primo.privacy.clip import Clip
 from primo.privacy.protection import Protection
 
 if TYPE_CHECKING:
+    from primo.planning.plan import Plan
     from primo.planning.settings import Settings
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "block_starts",
     "check_blocks",
     "chosen_covariance",
+    "public_block_starts",
 ]
 
 #: What `covariance` may be; "auto" chooses from public numbers.
@@ -47,17 +50,21 @@ def chosen_covariance(settings: Settings, *, n: int, d: int) -> str:
     if settings.covariance != "auto":
         return settings.covariance
     private = Protection.parse(settings.protection).features_private
-    if not _refused(settings) and (d if private else min(d, n)) > MOST_WHOLE:
-        return "none" if settings.blocks is None else "blocks"
-    return "full"
+    wanted = "none" if settings.blocks is None else "blocks"
+    large = (d if private else min(d, n)) > MOST_WHOLE
+    return wanted if large and not _refused(settings, wanted) else "full"
 
 
-def _refused(settings: Settings) -> Message | None:
-    """Say what does not go with blocks; None if nothing."""
+def _refused(settings: Settings, covariance: str) -> Message | None:
+    """Say what does not go with blocks; None if nothing.
+
+    With noise on the outcomes themselves, public features are summed inside blocks at no cost.
+    """
+    exact = covariance == "blocks" and settings.association == "perturbed"
     others: tuple[tuple[bool, Argument], ...] = (
         (settings.calibration != "exact", Argument("calibration", settings.calibration)),
         (
-            settings.association not in ("gauss", "auto"),
+            settings.association not in ("gauss", "auto") and not exact,
             Argument("association", settings.association),
         ),
         (
@@ -65,6 +72,7 @@ def _refused(settings: Settings) -> Message | None:
             Argument("covariance_rows", settings.covariance_rows),
         ),
         (settings.public_covariance is not None, Argument("public_covariance")),
+        (exact and settings.block_norms is not None, Argument("block_norms")),
     )
     return next((Message.of(argument) for holds, argument in others if holds), None)
 
@@ -97,7 +105,21 @@ def check_blocks(settings: Settings) -> None:
         raise InputError(
             Argument("block_norms"), " needs blocks", remedy=Message.of("give ", Argument("blocks"))
         )
-    other = _refused(settings)
+    other = _refused(settings, covariance)
+    if covariance in ("panel", "none") and settings.association == "perturbed":
+        raise InputError(
+            Argument("covariance", covariance),
+            " does not go with ",
+            Argument("association", "perturbed"),
+            ": such a release holds what the effects of all features one by one need, whatever the "
+            "covariance",
+            remedy=Message.of(
+                "leave ",
+                Argument("covariance"),
+                " out, or give blocks of features and ",
+                Argument("covariance", "blocks"),
+            ),
+        )
     if covariance in ("blocks", "panel", "none") and other is not None:
         raise InputError(
             Argument("covariance", covariance),
@@ -149,6 +171,19 @@ def block_starts(blocks: Any, d: int, covariance: str) -> NDArray[np.int64]:
             remedy="give every border once, from left to right",
         )
     return np.array(given, dtype=np.int64)
+
+
+def public_block_starts(settings: Settings, plan: Plan) -> NDArray[np.int64] | None:
+    """Return borders of blocks inside which public features are summed after noise on the outcomes.
+
+    None unless the plan has that noise, and blocks were asked for or chosen.
+    """
+    if plan.perturbation is None or settings.blocks is None:
+        return None
+    settings = replace(settings, association="perturbed")
+    if chosen_covariance(settings, n=plan.n, d=plan.d) != "blocks":
+        return None
+    return block_starts(settings.blocks, plan.d, "blocks")
 
 
 def block_shares(clip: Clip, starts: NDArray[np.int64], norms: Any) -> NDArray[np.float64]:

@@ -123,9 +123,11 @@ def _check_origin(plan: Plan) -> None:
     origin, private = plan.covariance_origin, plan.protection.features_private
     blocks = origin is CovarianceOrigin.BLOCKS
     wide_and_public = not private and plan.width > plan.n and not blocks
+    row_space = origin is CovarianceOrigin.ROW_SPACE
+    # With noise on the outcomes themselves, public features of any number may be left out.
+    left_out = row_space and not private and plan.perturbation is not None
     _refuse(
-        (origin is CovarianceOrigin.ROW_SPACE) == wide_and_public
-        and (plan.n > 1 or not wide_and_public),
+        (row_space == wide_and_public or left_out) and (plan.n > 1 or not row_space),
         f"the plan takes its covariance from: {origin}; that does not fit its protection and sizes",
     )
     _refuse(

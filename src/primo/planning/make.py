@@ -282,6 +282,12 @@ def _origin(settings: Settings, protection: Protection, *, n: int, d: int) -> Co
     """Return where the covariance comes from."""
     if settings.public_covariance is not None:
         return CovarianceOrigin.REFERENCE
+    if settings.covariance == "blocks" and settings.association == "perturbed":
+        # Never formed as a whole: public features are summed inside blocks, after the noise.
+        block_starts(settings.blocks, d, "blocks")
+        if n < 2:
+            raise InputError("a single row of public features leaves nothing to fit")
+        return CovarianceOrigin.ROW_SPACE
     if settings.covariance != "full":
         return CovarianceOrigin.BLOCKS
     if protection.features_private or d + bool(settings.fit_intercept) <= n:

@@ -31,7 +31,9 @@ class CovarianceOrigin(StrEnum):
     ROWS = "rows"  # these rows: with noise, or exact where the features are public
     REFERENCE = "reference"  # a public reference panel: costs nothing
     EARLIER = "earlier"  # an earlier release of the same rows: paid already
-    ROW_SPACE = "row space"  # more public features than rows: never formed
+    ROW_SPACE = (
+        "row space"  # more public features than rows, or only sums inside blocks: never formed
+    )
     BLOCKS = "blocks"  # these rows, inside blocks of features only
 
 

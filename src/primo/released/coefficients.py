@@ -133,7 +133,7 @@ def _coefficients(release: ReleasedMoments, estimation: Estimation) -> Coefficie
     plan = release.plan
     if estimation.estimator == "auto" and release.rounds and is_gradual(plan):
         return _in_data_units(release, gradual_coefficients(plan, release.rounds), "gradual")
-    if release.blocks is not None:
+    if release.blocks is not None or release.public_blocks is not None:
         return _from_blocks(release, estimation)
     seen = for_estimator(release, estimation.estimator)
     found = centred_of(seen)

@@ -94,6 +94,9 @@ class ReleasedMoments:
     )
     feature_squares: Matrix | None = None  # (width,) diagonal of XᵀX of a perturbed row space
     feature_sums: Matrix | None = None  # (width,) its last row: sums times the constant
+    public_blocks: ReleasedBlocks | None = (
+        None  # exact, of public features with noise on the outcomes
+    )
     started: Matrix | None = None  # (width, l) mean W̄ that rounds took residuals of
 
     @property

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.planning.plan import CovarianceOrigin, Plan
+from primo.released.blocks import ReleasedBlocks
 from primo.released.moments import ReleasedLengths
 from primo.released.release import Release
 
@@ -33,8 +34,12 @@ def perturbed_release(
     reproducible: bool,
     backend: str,
     lengths: ReleasedLengths | None = None,
+    starts: NDArray[np.int64] | None = None,
+    inside: NDArray[np.int64] | None = None,
 ) -> Release:
     """Make the release from integer moments of the noisy outcomes (`rows.outcome_rows`).
+
+    `inside` holds XᵀX inside blocks with the borders `starts`, where the features are in blocks.
 
     Guarantee: post-processing of the noisy outcomes and of public features; costs no privacy.
     """
@@ -58,4 +63,29 @@ def perturbed_release(
         perturbed=perturbed,
         feature_squares=None if summed else squares.astype(np.float64) * plan.feature_step**2,
         feature_sums=None if summed else sums.astype(np.float64) * plan.feature_step**2,
+        public_blocks=None
+        if starts is None or inside is None
+        else _inside_blocks(plan, starts, inside, sums),
+    )
+
+
+def _inside_blocks(
+    plan: Plan, starts: NDArray[np.int64], inside: NDArray[np.int64], sums: NDArray[np.int64]
+) -> ReleasedBlocks:
+    """Return the exact covariance of public features inside blocks, and their sums."""
+    covariance, at = [], 0
+    for width in np.diff(starts).tolist():
+        part = inside[at : at + width * width].reshape(width, width)
+        covariance.append(part.astype(np.float64) * plan.feature_step**2)
+        at += width * width
+    constant = plan.constant_steps
+    own = np.zeros(plan.d)
+    if constant:  # the last column of XᵀX is the sums times the constant
+        own = sums[: plan.d].astype(np.float64) * (plan.feature_step / constant)
+    return ReleasedBlocks(
+        starts=starts.astype(np.intp),
+        covariance=tuple(covariance),
+        sigma=np.zeros(len(covariance)),
+        sums=own,
+        sums_sigma=0.0,
     )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from primo.errors import InputError
-from primo.released.coefficients import coefficients
+from primo.released.coefficients import Coefficients, coefficients
 from primo.released.estimation import Estimation
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.fit import GoodnessOfFit, goodness_of_fit
@@ -96,10 +96,13 @@ def find(
     )
 
 
-def shrunk_only(release: ReleasedMoments) -> Floats | None:
-    """Return the slopes in scaled units where nothing else is known, or None if not even they are."""
+def shrunk_only(release: ReleasedMoments, fitted: Coefficients | None = None) -> Floats | None:
+    """Return the slopes in scaled units where nothing else is known, or None if not even they are.
+
+    They are those of `fitted`, if it is given, else estimated from the release.
+    """
     try:
-        slopes = coefficients(release).slopes
+        slopes = (fitted or coefficients(release)).slopes
     except InputError:  # public features that outnumber the rows, not attached
         return None
     plan = release.plan

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from primo.report.placing import Axis
 
-__all__ = ["GENOME_WIDE", "MOST_POINTS", "inflation", "manhattan_chart", "qq_chart"]
+__all__ = ["GENOME_WIDE", "MOST_POINTS", "Frame", "inflation", "manhattan_chart", "qq_chart"]
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +29,48 @@ LEVELS = 90  # of −log₁₀ p
 MOST_POINTS = 30  # variants with a point and words of their own
 MOST_QQ = 150  # points of the QQ plot
 MEDIAN = float(ndtri(0.75)) ** 2  # of a squared standard normal number
+
+
+class Frame:
+    """Axes of a plot whose heights are numbers from 0 up, and what is drawn on them."""
+
+    def __init__(self, *, width: int, below: str, above: str) -> None:
+        self.width = width
+        axis = Markup('<path class="axis" d="M{} {}H{}"/>')
+        self._parts = [
+            axis.format(LEFT, HEIGHT - BOTTOM, width - RIGHT),
+            _text((LEFT + width - RIGHT) / 2, HEIGHT - 4, below, "middle"),
+            _text(2, 10, above, "start"),
+        ]
+
+    def add(self, part: Markup) -> None:
+        """Draw something."""
+        self._parts.append(part)
+
+    @staticmethod
+    def y(value: float, top: float) -> float:
+        """Return the height of a number where `top` is that of the frame."""
+        return HEIGHT - BOTTOM - value / top * (HEIGHT - TOP - BOTTOM)
+
+    def levels(self, top: float) -> None:
+        """Draw round numbers up to `top`, and a line at each."""
+        for tick in _ticks(top):
+            self.add(_grid(self.y(tick, top), self.width))
+            self.add(_text(LEFT - 6, self.y(tick, top) + 4, f"{tick:g}", "end"))
+
+    def stretches(self, axis: Axis) -> None:
+        """Write the names of chromosomes, where there is room."""
+        inner = self.width - LEFT - RIGHT
+        for stretch in axis.stretches:
+            middle = LEFT + (stretch.start + stretch.end) / 2 * inner
+            if stretch.end - stretch.start > 0.025 and axis.genomic:
+                self.add(_text(middle, HEIGHT - BOTTOM + 15, stretch.label, "middle"))
+
+    def svg(self, label: str) -> Markup:
+        """Return the plot; `label` says what it shows."""
+        kind = "chart wide" if self.width > SIDE else "chart"
+        shape = '<svg class="{}" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
+        return Markup(shape).format(kind, self.width, HEIGHT, label, Markup("").join(self._parts))
 
 
 def manhattan_chart(
@@ -55,19 +97,14 @@ def manhattan_chart(
     """
     known = np.flatnonzero(np.isfinite(strength))
     top = max(limit + 1, float(strength[known].max(initial=0.0)) * 1.02)
-    inner, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    inner = WIDTH - LEFT - RIGHT
 
     def y(value: float) -> float:
-        return HEIGHT - BOTTOM - value / top * high
+        return frame.y(value, top)
 
-    parts = _frame(WIDTH, "position", "−log₁₀ p")
-    for tick in _ticks(top):
-        parts.append(_grid(y(tick), WIDTH))
-        parts.append(_text(LEFT - 6, y(tick) + 4, f"{tick:g}", "end"))
-    for stretch in axis.stretches:
-        middle = LEFT + (stretch.start + stretch.end) / 2 * inner
-        if stretch.end - stretch.start > 0.025 and axis.genomic:
-            parts.append(_text(middle, HEIGHT - BOTTOM + 15, stretch.label, "middle"))
+    frame = Frame(width=WIDTH, below="position", above="−log₁₀ p")
+    frame.levels(top)
+    frame.stretches(axis)
     column = np.clip((axis.places[known] * BINS).astype(np.intp), 0, BINS - 1)
     level = np.clip((strength[known] / top * LEVELS).astype(np.intp), 0, LEVELS - 1)
     odd = axis.stretch[known] % 2
@@ -80,16 +117,16 @@ def manhattan_chart(
             f"M{LEFT + (cell // LEVELS) * step:.1f} {y((cell % LEVELS + 0.5) * top / LEVELS):.1f}h2"
             for cell in cells.tolist()
         )
-        parts.append(Markup('<path class="{}" d="{}"/>').format(kind, marks))
-    parts.append(
+        frame.add(Markup('<path class="{}" d="{}"/>').format(kind, marks))
+    frame.add(
         Markup('<path class="limit" d="M{} {:.1f}H{}"/>').format(LEFT, y(limit), WIDTH - RIGHT)
     )
     for i in _strongest(strength, limit):
         at = LEFT + float(axis.places[i]) * inner
         words = f"{names[i]}: −log₁₀ p {strength[i]:.1f}"
         shape = '<circle class="chosen" cx="{:.1f}" cy="{:.1f}" r="3.5"><title>{}</title></circle>'
-        parts.append(Markup(shape).format(at, y(float(strength[i])), words))
-    return _svg(parts, WIDTH, HEIGHT, f"Manhattan plot of {outcome}: {len(known)} variants")
+        frame.add(Markup(shape).format(at, y(float(strength[i])), words))
+    return frame.svg(f"Manhattan plot of {outcome}: {len(known)} variants")
 
 
 def qq_chart(strength: Floats, *, outcome: str) -> Markup:
@@ -109,21 +146,19 @@ def qq_chart(strength: Floats, *, outcome: str) -> Markup:
         return LEFT + value / right * (SIDE - LEFT - RIGHT)
 
     def y(value: float) -> float:
-        return HEIGHT - BOTTOM - value / top * (HEIGHT - TOP - BOTTOM)
+        return frame.y(value, top)
 
-    parts = _frame(SIDE, "expected −log₁₀ p", "observed")
-    for tick in _ticks(top):
-        parts.append(_grid(y(tick), SIDE))
-        parts.append(_text(LEFT - 6, y(tick) + 4, f"{tick:g}", "end"))
+    frame = Frame(width=SIDE, below="expected −log₁₀ p", above="observed")
+    frame.levels(top)
     for tick in _ticks(right):
-        parts.append(_text(x(tick), HEIGHT - BOTTOM + 15, f"{tick:g}", "middle"))
+        frame.add(_text(x(tick), HEIGHT - BOTTOM + 15, f"{tick:g}", "middle"))
     end = min(right, top)
     diagonal = '<path class="guess" d="M{:.1f} {:.1f}L{:.1f} {:.1f}"/>'
-    parts.append(Markup(diagonal).format(x(0), y(0), x(end), y(end)))
+    frame.add(Markup(diagonal).format(x(0), y(0), x(end), y(end)))
     for at, value in zip(expected.tolist(), seen[ranks - 1].tolist(), strict=True):
         shape = '<circle class="point" cx="{:.1f}" cy="{:.1f}" r="2"/>'
-        parts.append(Markup(shape).format(x(at), y(value)))
-    return _svg(parts, SIDE, HEIGHT, f"Observed against expected p-values of {outcome}")
+        frame.add(Markup(shape).format(x(at), y(value)))
+    return frame.svg(f"Observed against expected p-values of {outcome}")
 
 
 def inflation(z: Floats) -> float:
@@ -145,15 +180,6 @@ def _ticks(top: float) -> list[float]:
     return [round(step * k, 6) for k in range(int(top / step) + 1)]
 
 
-def _frame(width: int, below: str, above: str) -> list[Markup]:
-    axis = Markup('<path class="axis" d="M{} {}H{}"/>')
-    return [
-        axis.format(LEFT, HEIGHT - BOTTOM, width - RIGHT),
-        _text((LEFT + width - RIGHT) / 2, HEIGHT - 4, below, "middle"),
-        _text(2, 10, above, "start"),
-    ]
-
-
 def _grid(at: float, width: int) -> Markup:
     return Markup('<path class="grid" d="M{} {:.1f}H{}"/>').format(LEFT, at, width - RIGHT)
 
@@ -161,9 +187,3 @@ def _grid(at: float, width: int) -> Markup:
 def _text(x: float, y: float, words: str, anchor: str) -> Markup:
     shape = '<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>'
     return Markup(shape).format(x, y, anchor, words)
-
-
-def _svg(parts: Sequence[Markup], width: int, height: int, label: str) -> Markup:
-    kind = "chart wide" if width > SIDE else "chart"
-    shape = '<svg class="{}" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
-    return Markup(shape).format(kind, width, height, label, Markup("").join(parts))

@@ -45,6 +45,8 @@ def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:
         return "a covariance of a reference panel is not forecast"
     if plan.blocks is not None:
         return "a covariance inside blocks is forecast by a dry run or a plan, not in a report"
+    if plan.covariance_origin is CovarianceOrigin.ROW_SPACE and plan.width <= plan.n:
+        return "public features in blocks are forecast by a dry run, not in a report"
     assumed = as_signal(signal)
     law = law_of(plan, assumed)
     epsilons = {*EPSILONS, plan.budget.epsilon}

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from primo._util.atomic import refuse_existing, whole_file
 from primo.forecast.assumptions import Signal
+from primo.released.coefficients import Coefficients
 from primo.released.estimation import Estimation
 from primo.released.moments import ReleasedMoments, expect_release
 from primo.report.accuracy import accuracy_words
@@ -65,6 +66,7 @@ def write_report(
     notes: Sequence[str] = (),
     signal: Signal | None = None,
     estimation: Estimation | None = None,
+    fitted: Coefficients | None = None,
     replace: bool = True,
 ) -> Path:
     """Write one self-contained HTML page about a release, whole or not at all; return its path.
@@ -86,6 +88,9 @@ def write_report(
     estimation
         How the published coefficients were estimated, if not the default: what they explain of new
         rows is estimated for them.
+    fitted
+        The published coefficients, if they are not those that the release alone gives: estimated with
+        the correlations of a public panel.
     replace
         Whether a file that is there already may be replaced.
 
@@ -106,6 +111,7 @@ def write_report(
         notes=notes,
         signal=signal,
         estimation=estimation,
+        fitted=fitted,
     )
     with whole_file(target, replace=replace) as file:
         file.write(html.encode())
@@ -122,11 +128,12 @@ def report_html(
     notes: Sequence[str] = (),
     signal: Signal | None = None,
     estimation: Estimation | None = None,
+    fitted: Coefficients | None = None,
 ) -> str:
     """Return the page that `write_report` writes."""
     expect_release(release)
     plan = release.plan
-    made = _Page.of(release, variants, signal, estimation)
+    made = _Page.of(release, variants, signal, estimation, fitted)
     doubts = doubts_of(release, made.found)
     heading = title or "Private regressions"
     about = [count(plan.n, "row"), count(plan.d, "feature"), count(plan.l, "outcome")]
@@ -150,7 +157,7 @@ def report_html(
         coefficients=coefficient_words(
             release, made.chosen, made.found, known=found is not None or made.shrunk is not None
         )
-        + variants_section(release, variants, level=LEVEL),
+        + variants_section(release, variants, slopes=made.shrunk, level=LEVEL),
         plan=plan_section(made.outlook),
         doubts=doubts_section(release, doubts),
         about=about_section(release, notes),
@@ -179,6 +186,7 @@ class _Page:
         variants: Variants | None,
         signal: Signal | None,
         estimation: Estimation | None,
+        fitted: Coefficients | None,
     ) -> _Page:
         found = find(release, level=LEVEL, fdr=FDR, estimation=estimation)
         shrunk = None
@@ -186,7 +194,7 @@ class _Page:
         if isinstance(found, Findings):
             chosen = choose(found.fit.statistic, -found.tests.feature_p)
         else:
-            shrunk = shrunk_only(release)
+            shrunk = shrunk_only(release, fitted)
             sizes = np.zeros((plan.d, plan.l)) if shrunk is None else shrunk**2
             chosen = choose(sizes.sum(axis=0), sizes.sum(axis=1))
         return cls(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from primo.errors import InputError
 from primo.released.marginal import summary_statistics
 from primo.released.marginal_effects import MarginalEffects, SummaryStatistics
 from primo.released.moments import ReleasedMoments
+from primo.report.block_view import block_view, linked_blocks
 from primo.report.manhattan import inflation, manhattan_chart, qq_chart
 from primo.report.placing import place
 from primo.report.prose import count, thousands
@@ -23,9 +25,16 @@ LOOKED = 50  # outcomes that are looked through for the strongest
 
 
 def variants_section(
-    release: ReleasedMoments, variants: Variants | None, *, level: float = 0.95
+    release: ReleasedMoments,
+    variants: Variants | None,
+    *,
+    slopes: NDArray[np.float64] | None = None,
+    level: float = 0.95,
 ) -> Markup:
     """Show the marginal effects of all variants on the outcomes with the strongest ones.
+
+    With `slopes` (d, l), the published ones in scaled units, and blocks of linked variants, it shows
+    where along the genome the score varies, too.
 
     Empty where the release has no variants, or no marginal effects. Cost: O(variants) for each of at
     most `LOOKED` outcomes; what is on the page does not grow with the variants.
@@ -43,6 +52,7 @@ def variants_section(
     peaks = [float(np.nan_to_num(each.neg_log10_p, nan=0.0).max()) for each in found]
     chosen = np.argsort(-np.array(peaks), kind="stable")[:SHOWN]
     axis = place(variants.names, variants)
+    parts = None if slopes is None else linked_blocks(release, variants)
     shown = []
     for j in sorted(chosen.tolist()):
         effects, strength = found[j], found[j].neg_log10_p
@@ -55,6 +65,9 @@ def variants_section(
                 "qq": qq_chart(strength, outcome=effects.outcome),
                 "inflation": f"{inflation(effects.z):.3f}",
                 "hits": top_hits(statistics, effects, level=level),
+                "blocks": None
+                if parts is None or slopes is None
+                else block_view(parts, slopes[:, j], variants, axis, outcome=effects.outcome),
             }
         )
     return render(

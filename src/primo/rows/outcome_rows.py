@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -179,6 +180,7 @@ class PublicMoments:
     squares: Integers  # (width,) diagonal of XᵀX
     sums: Integers  # (width,) last column of XᵀX: with an intercept, sums times the constant
     keys: tuple[tuple[int, Matrix], ...]  # number of the first row, (m, _KEYS) keys of some rows
+    inside: Integers  # (Σ w²,) XᵀX inside blocks, one after the other; empty without blocks
 
     @property
     def rows(self) -> int:
@@ -192,6 +194,7 @@ class PublicMoments:
             squares=self.squares + other.squares,
             sums=self.sums + other.sums,
             keys=self.keys + other.keys,
+            inside=self.inside + other.inside,
         )
 
     def row_keys(self) -> Matrix:
@@ -280,11 +283,13 @@ def fold_noisy_outcomes(
     threads: int | None = None,
     progress: Progress | None = None,
     collect: PublicRows | None = None,
+    starts: Integers | None = None,
 ) -> PublicMoments:
     """Sum XᵀX, XᵀỸ and ỸᵀỸ for public features X and outcomes Ỹ with noise: all of it public.
 
     `source` gives the noisy outcomes in the steps they are published in (`WithNoisyOutcomes`). XᵀX is
-    left out where the features outnumber the rows of the plan.
+    left out where the plan does not hold it; with `starts`, borders of blocks of features, it is summed
+    inside these.
 
     Guarantee: post-processing; no private column is read. Integers, so the same whatever the blocks.
     Cost: one pass over the features, O(n·d·l), plus O(n·d²) for XᵀX; memory of some blocks and the
@@ -295,15 +300,18 @@ def fold_noisy_outcomes(
     fitting = max(1, _BLOCK_BYTES // (8 * plan.width))
     rows = min(fitting, _MOST_ROWS, plan.grid.exact_rows, max(1, -(-source.n // threads)))
     kernel = None if kernels is None else kernels.fused
-    accumulators = [_NoisyAccumulator(plan, rows, kernel) for _ in range(threads)]
+    borders = np.zeros(1, dtype=np.int64) if starts is None else starts
+    accumulators = [_NoisyAccumulator(plan, rows, kernel, borders) for _ in range(threads)]
     return walk(source, accumulators, block_rows=rows, progress=progress, collect=collect)
 
 
 class _NoisyAccumulator:
     """One worker's buffers: products of a block, exact in float64, and int64 totals of many."""
 
-    def __init__(self, plan: Plan, rows: int, kernel: Any) -> None:
+    def __init__(self, plan: Plan, rows: int, kernel: Any, starts: Integers) -> None:
         self._plan, self._done = plan, 0
+        self._blocks = list(pairwise(starts.tolist()))
+        self._inside = np.zeros(sum((b - a) ** 2 for a, b in self._blocks), dtype=np.int64)
         self._features = feature_quantiser(plan, kernel=kernel)
         self._largest = max(1, int(np.sqrt(plan.grid.feature_radius_squared)) + 1)
         self._x = np.empty((rows, plan.width))
@@ -341,6 +349,11 @@ class _NoisyAccumulator:
             for total, product in zip(self._totals, products, strict=True):
                 # Every number is an integer below 2**53; the cast changes none.
                 np.add(total, product, out=total, dtype=np.int64, casting="unsafe")
+        at = 0
+        for a, b in self._blocks:  # no sum of all rows of a block reaches 2**53
+            own = self._inside[at : at + (b - a) ** 2].reshape(b - a, b - a)
+            np.add(own, x[:, a:b].T @ x[:, a:b], out=own, dtype=np.int64, casting="unsafe")
+            at += own.size
         self._done += m
         return m
 
@@ -356,4 +369,10 @@ class _NoisyAccumulator:
         moments = Moments(
             rows=self._done, covariance=covariance, association=association, outcome=outcome
         )
-        return PublicMoments(moments=moments, squares=squares, sums=sums, keys=tuple(self._keys))
+        return PublicMoments(
+            moments=moments,
+            squares=squares,
+            sums=sums,
+            keys=tuple(self._keys),
+            inside=self._inside,
+        )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from primo.errors import Argument, InputError
 from primo.forecast.compare import choose_plan
+from primo.planning.blocks import public_block_starts
 from primo.planning.plan import Plan
 from primo.planning.reference import reference_covariance
 from primo.planning.settings import Settings
@@ -132,13 +133,16 @@ class Prepared:
     covariance: NDArray[np.float64] | None = None  # scaled, where the plan takes it from elsewhere
     earlier: Release | None = None  # the release that this one extends
     bundle: Bundle | None = None  # the bundle that it was read from, which a ledger may know
+    public_blocks: NDArray[np.int64] | None = None  # borders; with noise on the outcomes themselves
 
 
 def prepare(source: Source, settings: Settings) -> Prepared:
     """Plan a release; everything that can be refused is refused here. Reads no private row."""
     plan = plan_for(source, settings)
     covariance = reference_covariance(settings.public_covariance, settings.public_mean, plan)
-    return Prepared(plan=plan, covariance=covariance)
+    return Prepared(
+        plan=plan, covariance=covariance, public_blocks=public_block_starts(settings, plan)
+    )
 
 
 def prepare_extension(
@@ -215,6 +219,7 @@ def release_rows(
             client=client,
             show_progress=engine.show_progress,
             record=record,
+            public_blocks=prepared.public_blocks,
         )
     return release if prepared.earlier is None else as_extension(release, prepared.earlier)
 

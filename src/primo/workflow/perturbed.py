@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from primo.released.perturbed_release import perturbed_release
 from primo.released.release import Release
 from primo.rows.outcome_rows import (
     OutcomesOnly,
+    PublicMoments,
     WithNoisyOutcomes,
     fold_noisy_outcomes,
     fold_outcome_rows,
@@ -69,11 +71,13 @@ def release_perturbed(
     backend: str,
     threads: int,
     lengths: ReleasedLengths | None = None,
+    starts: NDArray[np.int64] | None = None,
 ) -> tuple[Release, NDArray[Any] | None]:
     """Release the outcomes with noise, and the moments that follow from them and public features.
 
     Also returned are the public features, if they have to be kept: they outnumber the rows, and these
-    are not too many for a matrix of their products.
+    are not too many for a matrix of their products. With `starts`, borders of blocks of features, their
+    covariance inside blocks is summed instead, and attached.
 
     Guarantee: that of `wall.mechanism.release_outcome_rows`; after it no private column is read.
     Cost: a pass over the outcomes and one over the features. Memory of the outcomes, of the moments and
@@ -103,9 +107,11 @@ def release_perturbed(
             features=features, outcomes=noisy, feature_names=names[0], outcome_names=names[1]
         )
     wanted = plan.covariance_origin is CovarianceOrigin.ROW_SPACE and plan.n <= MODERATE
+    wanted = wanted and starts is None
     keep = PublicRows("features") if wanted and features is None else None
     second = walk.over(WithNoisyOutcomes(source=source, noisy=noisy))
-    found = second(fold_noisy_outcomes, plan, collect=keep, description="reading public features")
+    folding: Folding[PublicMoments] = partial(fold_noisy_outcomes, starts=starts)
+    found = second(folding, plan, collect=keep, description="reading public features")
     moments = found.moments
     release = perturbed_release(
         plan,
@@ -120,6 +126,8 @@ def release_perturbed(
         reproducible=bits.reproducible,
         backend=backend,
         lengths=lengths,
+        starts=starts,
+        inside=found.inside,
     )
     if keep is not None:
         features = keep.rows()

@@ -61,12 +61,15 @@ def make_release(
     client: Any = None,
     show_progress: bool = False,
     record: RoundRecord | None = None,
+    public_blocks: NDArray[np.int64] | None = None,
 ) -> Release:
     """Read the rows of `source` and release their moments under `plan`.
 
     `covariance`, in scaled units, is given where the plan does not take it from the rows. `client`, of
     dask.distributed, reads the rows on its workers (`primo.rows.cluster`); the result is the same.
     `record` keeps what a release of several rounds has released so far (`primo.workflow.rounds`).
+    `public_blocks` are borders of blocks inside which public features are summed, where outcomes have
+    noise themselves.
 
     Guarantee: (`plan.epsilon`, `plan.budget.delta`)-DP for `plan.protection`, provided `bits` are
     fresh; nothing else that depends on private rows leaves this function.
@@ -123,6 +126,7 @@ def make_release(
             backend=backend,
             threads=threads or (2 if plan.n * plan.l > _MANY else 1),
             lengths=lengths,
+            starts=public_blocks,
         )
         return made if features is None else with_public_features(made, features)
     sample = None

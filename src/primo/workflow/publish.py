@@ -18,6 +18,7 @@ from primo.planning.plan import Plan
 from primo.released.bundle import Bundle, read_bundle
 from primo.released.estimation import Estimation
 from primo.released.kept import hand_over
+from primo.released.ld.panel import LdPanel
 from primo.released.release import Release
 from primo.rows.sources.base import Source
 from primo.variants import Variants
@@ -59,11 +60,13 @@ def publish(
     account: Account | None = None,
     engine: Engine | None = None,
     variants: Variants | None = None,
+    ld_panel: LdPanel | None = None,
     estimation: Estimation | None = None,
     config: str | None = None,
 ) -> Bundle:
     """Finish what was staged, from wherever it stopped, and return the bundle.
 
+    `ld_panel` has its correlations used for the coefficients (`primo.write_bundle`).
     `config` replaces that of the first attempt, where a resumed run changed how missing values count.
 
     Guarantee: one charge and one draw of noise, however often this is called after a crash; the
@@ -98,6 +101,7 @@ def publish(
                 staging.write(
                     release,
                     variants=variants,
+                    ld_panel=ld_panel,
                     estimation=estimation,
                     config=config,
                     approve=None

@@ -42,6 +42,7 @@ from primo.planning.plan import Plan
 from primo.released.bundle import read_bundle, write_bundle
 from primo.released.bundle.write import check_release_id, new_release_id
 from primo.released.estimation import Estimation
+from primo.released.ld.panel import LdPanel
 from primo.released.release import Release
 from primo.variants import Variants
 from primo.wall.noise import RandomBits
@@ -280,6 +281,7 @@ class Staging:
         release: Release,
         *,
         variants: Variants | None = None,
+        ld_panel: LdPanel | None = None,
         estimation: Estimation | None = None,
         level: float = 0.95,
         config: str | None = None,
@@ -300,6 +302,7 @@ class Staging:
             self.out,
             config=self.config if config is None else config,
             variants=variants,
+            ld_panel=ld_panel,
             release_id=self.release_id,
             estimation=estimation,
             level=level,

@@ -67,6 +67,7 @@ def make_manifest(
     estimation: Estimation,
     level: float,
     variants: Variants | None,
+    linkage: str | None = None,
 ) -> Manifest:
     """Describe a bundle; `parts` holds the SHA-256 and the size of each file.
 
@@ -81,6 +82,7 @@ def make_manifest(
         "primo": version("primo-dp"),
         **_facts(release),
         "estimation": dataclasses.asdict(estimation),
+        **({} if linkage is None else {"linkage": linkage}),
         "level": level,
         "intervals": has_intervals(release.plan),
         "slope_intervals": has_slope_intervals(release.plan, estimation),

@@ -79,6 +79,12 @@ class Bundle:
         """How the stored coefficients were estimated."""
         return Estimation(**self.manifest["estimation"])
 
+    @property
+    def linkage(self) -> str | None:
+        """How correlations of a public panel were used for the coefficients; None without one."""
+        said: str | None = self.manifest.get("linkage")
+        return said
+
     def coefficients(self) -> Coefficients:
         """Return the stored coefficients, bit for bit; nothing is estimated again."""
         names, outcomes = self.release.feature_names, self.release.outcome_names

@@ -19,6 +19,7 @@ from primo.released.bundle.manifest import CONTENT, FILE, encode, has_slope_inte
 from primo.released.bundle.tables import variants_text, write_tables
 from primo.released.coefficients import estimate_coefficients
 from primo.released.estimation import Estimation
+from primo.released.ld.panel import LdPanel, linked_or_not
 from primo.released.moments import expect_release
 from primo.released.release import Release
 from primo.released.release_file import write_release
@@ -34,6 +35,7 @@ def write_bundle(
     *,
     config: str | None = None,
     variants: Variants | None = None,
+    ld_panel: LdPanel | None = None,
     release_id: str | None = None,
     estimation: Estimation | None = None,
     level: float = 0.95,
@@ -51,6 +53,11 @@ def write_bundle(
         The configuration it was made with, as text; kept as config.toml. It will be public.
     variants
         What is known of the genetic features; other features may be among them.
+    ld_panel
+        For a release that holds the diagonal (``covariance="panel"``): public correlations that the
+        slopes are estimated with. The manifest says how they were used; moments.npz stays as released.
+        A panel whose allele frequencies are not those of the cohort is not used, and the manifest says
+        that.
     release_id
         The name under which the ledger was charged; random if left out.
     estimation
@@ -68,8 +75,9 @@ def write_bundle(
     Notes
     -----
     Guarantee: post-processing of the release and public choices; costs no privacy. Names, order, keys
-    and the size of every file follow from the plan (with the norms that were found), the names, and
-    which ends of intervals are infinite; only released numbers and their hashes depend on rows.
+    and the size of every file follow from the plan (with the norms that were found), the names,
+    which ends of intervals are infinite, and, with `ld_panel`, how its correlations were used; only
+    released numbers and their hashes depend on rows.
     Dates, the files' included, have no time of day.
     The bundle appears in one atomic step, after its bytes are on the disk.
     Cost: O(d²·l) and two tables of d·l lines; memory of a block of outcomes and d·l numbers.
@@ -92,7 +100,10 @@ def write_bundle(
     release_id = check_release_id(release_id or new_release_id())
     created = created or datetime.datetime.now(datetime.UTC).date()
     estimation, level = estimation or Estimation(), check_level(level)
-    fitted = estimate_coefficients(release, estimation)
+    linked, linkage = release, None
+    if ld_panel is not None:
+        linked, linkage = linked_or_not(release, variants, ld_panel)
+    fitted = estimate_coefficients(linked, estimation)
     with new_folder(target, workspace=workspace) as folder:
         made = folder / "bundle"
         made.mkdir()
@@ -124,6 +135,7 @@ def write_bundle(
             estimation=estimation,
             level=level,
             variants=variants,
+            linkage=linkage,
         )
         _put(made / FILE, encode(manifest))
         if approve is not None:

@@ -33,6 +33,7 @@ __all__ = [
     "PanelLinkage",
     "check_diagonal",
     "ld_panel",
+    "linked_or_not",
     "shrunk_correlations",
     "with_ld_panel",
 ]
@@ -224,6 +225,29 @@ def with_ld_panel(release: R, variants: Variants, panel: LdPanel) -> tuple[R, Pa
     )
 
 
+class OtherFrequenciesError(InputError):
+    """The allele frequencies of a panel are not those of the cohort, by released numbers."""
+
+
+def linked_or_not(release: R, variants: Variants | None, panel: LdPanel) -> tuple[R, str]:
+    """Return a release with a panel's correlations and a sentence about them, for publication.
+
+    Where released frequencies show that the panel is of other people or counts other alleles, it is not
+    used: the release is paid for, and its marginal associations are worth publishing.
+    """
+    if variants is None:
+        raise InputError(
+            "a panel's correlations are for a release of variants",
+            argument="panel",
+            remedy="say which variants the features are",
+        )
+    try:
+        linked, linkage = with_ld_panel(release, variants, panel)
+    except OtherFrequenciesError as error:
+        return release, f"the public panel was not used: {error.message}"
+    return linked, linkage.sentence()
+
+
 def check_diagonal(release: ReleasedMoments, variants: Variants) -> None:
     """Refuse a release that a panel's correlations are not for."""
     blocks, d = release.blocks, release.plan.d
@@ -256,7 +280,7 @@ def _drift(release: R, variants: Variants, panel: Floats, people: int) -> float:
     chance = 1 / people + 2 / (copies * plan.n)
     sure = 2 * float(np.sqrt(2 * (weights**2 @ (noise / vary) ** 2))) / float(weights.sum())
     if found - LIKELY * sure > MOST_DRIFT:
-        raise InputError(
+        raise OtherFrequenciesError(
             "the allele frequencies of the panel are not those of the cohort",
             argument="panel",
             remedy="Check that the panel counts the same alleles, on the same strand, and is of the "

@@ -2,11 +2,13 @@
 
 Whether most features have no effect is not known. Two estimates are made, under a normal and under a
 sparse prior, and mixed by what each would explain on new rows. That is known without new rows: with ĝ of
-covariance Ω beside the signal and an estimate ŵ(ĝ),
+covariance Ω beside the signal and ξ ~ N(0, Ω) drawn here,
 
-    E[ŵᵀAw] = E[ŵᵀĝ − tr(Ω·∂ŵ/∂ĝ)],
+    ĝ₁ = ĝ + hξ      and      ĝ₂ = ĝ − ξ/h
 
-the second term by one random direction (Stein 1981; Ramani, Blu and Unser 2008).
+are independent, both about Aw (data thinning). Estimates are made from ĝ₁, with noise that is larger by
+1 + h², and E[ŵ₁ᵀĝ₂] = E[ŵ₁ᵀAw]. ŵᵀξ/h, of the estimate from ĝ itself, is 0 in the mean and taken off,
+since it has most of the chance in it.
 """
 
 from __future__ import annotations
@@ -21,15 +23,14 @@ from primo.released.estimate.blocks.problem import BlockMoments
 from primo.released.estimate.blocks.sparse import SparseFit, fit_sparse
 from primo.released.estimate.blocks.spectra import Directions, decompose
 
-__all__ = ["BlockFit", "fit_blocks"]
+__all__ = ["MIXTURES", "BlockFit", "fit_blocks", "fit_priors"]
 
 Floats = NDArray[np.float64]
 
-#: Nats by which the bound of the sparse prior must be above the evidence of the normal one: it has two
-#: numbers more that were fitted, each worth half a logarithm of some thousands.
-MUST_GAIN = 8.0
 MIXTURES = np.linspace(0, 1, 9)  # candidate shares of the sparse estimate
-STEP = 0.33  # of the random direction, in standard deviations of the association
+STEP = 0.33  # h
+#: Features that all thinned fits have together, and how many fits there are at most.
+TRIED, MOST_FITS = 32_000, 4
 SEED = 20_261_117  # fixed, so that coefficients are a function of the release
 
 
@@ -65,68 +66,89 @@ def fit_blocks(moments: BlockMoments, *, prior: str = "auto") -> BlockFit:
     found, sparse = np.empty((d, l)), np.zeros(l)
     share, with_effect = np.empty(l), np.ones(l)
     for j in range(l):
-        normal = fit_normal(
-            directions,
-            rotated[:, j],
-            variation=float(moments.variation[j]),
-            rows=moments.n,
-            noise=float(moments.noise_variance[j]),
-            row_noise=moments.row_noise,
-        )
+        problem = _Outcome(moments=moments, directions=directions, outcome=j)
+        normal = problem.normal(rotated[:, j])
         found[:, j] = directions.restore(normal.along[:, None])[:, 0]
         share[j] = normal.share
         if prior == "normal" or normal.share <= 0:
             continue
-        beside = _beside(directions, normal)
-        tried = fit_sparse(
-            directions,
-            rotated[:, j],
-            beside=beside,
-            strength=normal.strength,
-            begin=found[:, j],
-        )
+        tried = problem.sparse(rotated[:, j], normal)
         sparse[j] = 1.0
         if prior == "auto":
-            sparse[j] = _mixture(directions, rotated[:, j], beside, normal, tried)
+            sparse[j] = _mixture(problem, rotated[:, j], normal, tried)
         if sparse[j] > 0:
             found[:, j] += sparse[j] * (tried.coefficients - found[:, j])
             with_effect[j] = tried.share_with_effect
     return BlockFit(coefficients=found, sparse=sparse, share=share, with_effect=with_effect)
 
 
-def _mixture(
-    directions: Directions, rotated: Floats, beside: Floats, normal: NormalFit, tried: SparseFit
-) -> float:
-    """Return the share of the sparse estimate in the mixture that is expected to explain most.
+def fit_priors(moments: BlockMoments, outcome: int = 0) -> tuple[Floats, Floats]:
+    """Return the coefficients of an outcome under the normal and under the sparse prior, (d,) each.
 
-    Unless it gains more than chance could, the prior with more evidence is used alone.
+    Cost: as `fit_blocks` without the choice between the two.
     """
+    directions = decompose(moments)
+    rotated = directions.rotate(moments.association)[:, outcome]
+    problem = _Outcome(moments=moments, directions=directions, outcome=outcome)
+    normal = problem.normal(rotated)
+    found = directions.restore(normal.along[:, None])[:, 0]
+    return found, problem.sparse(rotated, normal).coefficients if normal.share > 0 else found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Outcome:
+    """One outcome of the moments, and its two estimates from any association."""
+
+    moments: BlockMoments
+    directions: Directions
+    outcome: int
+
+    def normal(self, rotated: Floats, more: float = 0.0) -> NormalFit:
+        """Fit the normal prior to an association with `more` times the variance beside the signal."""
+        moments, j = self.moments, self.outcome
+        variation = float(moments.variation[j])
+        return fit_normal(
+            self.directions,
+            rotated,
+            variation=variation,
+            rows=moments.n,
+            noise=(1 + more) * float(moments.noise_variance[j]),
+            row_noise=(1 + more) * moments.row_noise + more * variation / moments.n,
+        )
+
+    def sparse(self, rotated: Floats, normal: NormalFit) -> SparseFit:
+        """Fit the sparse prior, from the estimate under the normal one."""
+        return fit_sparse(
+            self.directions,
+            rotated,
+            beside=_beside(self.directions, normal),
+            strength=normal.strength,
+            begin=self.directions.restore(normal.along[:, None])[:, 0],
+        )
+
+
+def _mixture(problem: _Outcome, rotated: Floats, normal: NormalFit, tried: SparseFit) -> float:
+    """Return the share of the sparse estimate in the mixture that is expected to explain most."""
+    directions = problem.directions
     rng = np.random.default_rng(SEED)
-    direction = np.sqrt(beside) * rng.standard_normal(len(rotated))
-    along = directions.rotate(tried.coefficients[:, None])[:, 0]
-    factor = np.divide(normal.along, rotated, out=np.zeros_like(along), where=rotated != 0)
-    # From the start again: which features are chosen is what moves most.
-    other = rotated + STEP * direction
-    begin = directions.restore((factor * other)[:, None])[:, 0]
-    moved = fit_sparse(directions, other, beside=beside, strength=normal.strength, begin=begin)
-    change = directions.rotate((moved.coefficients - tried.coefficients)[:, None])[:, 0] / STEP
-    gains = np.array(
-        [
-            normal.along @ rotated - factor @ beside,
-            along @ rotated - change @ direction,
-        ]
-    )
-    p = directions.values
-    inner = np.array([[p @ (x * y) for y in (normal.along, along)] for x in (normal.along, along)])
+    root = np.sqrt(_beside(directions, normal))
     weights = np.stack([1 - MIXTURES, MIXTURES])
-    explained = 2 * gains @ weights - ((inner @ weights) * weights).sum(axis=0)
-    single = -1 if tried.evidence > normal.evidence + MUST_GAIN else 0
-    best = int(np.argmax(explained))
-    apart = abs(MIXTURES[best] - MIXTURES[single])
-    chance = 2 * apart * float(np.sqrt(beside @ (along - normal.along) ** 2))
-    if explained[best] <= explained[single] + chance:
-        best = single
-    return float(MIXTURES[best])
+    whole = normal.along, directions.rotate(tried.coefficients[:, None])[:, 0]
+    explained = np.zeros(len(MIXTURES))
+    for _ in range(min(MOST_FITS, -(-TRIED // len(rotated)))):
+        chance = root * rng.standard_normal(len(rotated))
+        first = rotated + STEP * chance
+        again = problem.normal(first, STEP**2)
+        thinned = [again.along, again.along]
+        if again.share > 0:
+            found = problem.sparse(first, again).coefficients
+            thinned[1] = directions.rotate(found[:, None])[:, 0]
+        gains = np.array(
+            [t @ rotated - (t - w) @ chance / STEP for t, w in zip(thinned, whole, strict=True)]
+        )
+        inner = np.array([[directions.values @ (x * y) for y in thinned] for x in thinned])
+        explained += 2 * gains @ weights - ((inner @ weights) * weights).sum(axis=0)
+    return float(MIXTURES[int(np.argmax(explained))])
 
 
 def _beside(directions: Directions, normal: NormalFit) -> Floats:

@@ -86,6 +86,7 @@ class Centring:
         outcome_sums: Floats | None,
         outcome_sums_sigma: float,
         variation: Floats,
+        row_noise: float = 0.0,
     ) -> Centring:
         """Take the means out of raw moments.
 
@@ -101,6 +102,8 @@ class Centring:
             Σ y, (l,), with noise `outcome_sums_sigma`; None without an intercept.
         variation
             Σ(y − ȳ)² of each outcome, (l,), about its mean already.
+        row_noise
+            Variance of noise on every row's outcomes, which the association has in it.
         """
         d, l = association.shape
         noise = np.full(l, association_sigma**2)
@@ -113,6 +116,7 @@ class Centring:
                 association=association,
                 noise_variance=noise,
                 variation=variation,
+                row_noise=row_noise,
             )
             return cls(feature_means=np.zeros(d), outcome_means=np.zeros(l), moments=moments)
         means, spread = shrunk_means(blocks.sums / n, blocks.sums_sigma / n)
@@ -134,6 +138,7 @@ class Centring:
             association=association - n * np.outer(means, outcome_means),
             noise_variance=noise,
             variation=variation,
+            row_noise=row_noise,
         )
         return cls(feature_means=means, outcome_means=outcome_means, moments=moments)
 

@@ -18,10 +18,11 @@ LEAST_VARIATION = 0.05  # of the mean variation of all outcomes, below which non
 
 
 def blocks_of(release: ReleasedMoments) -> ReleasedBlocks:
-    """Return the blocks of a release that has them."""
-    if release.blocks is None:
+    """Return the blocks of a release that has them, or those of its public features."""
+    found = release.public_blocks if release.blocks is None else release.blocks
+    if found is None:
         raise InputError("this release holds a whole covariance, not one inside blocks")
-    return release.blocks
+    return found
 
 
 def outcome_sums(release: ReleasedMoments) -> tuple[Floats, float]:
@@ -29,7 +30,10 @@ def outcome_sums(release: ReleasedMoments) -> tuple[Floats, float]:
     plan = release.plan
     if not plan.intercept:
         return np.zeros(plan.l), 0.0
-    return release.association[-1] / plan.constant, plan.outcome_sum_sigma / plan.constant
+    sums: Floats = release.association[-1] / plan.constant
+    if release.row_variance:
+        return sums, float(np.sqrt(plan.n * release.row_variance))
+    return sums, plan.outcome_sum_sigma / plan.constant
 
 
 def variation_about(release: ReleasedMoments) -> tuple[Floats, Floats]:
@@ -55,12 +59,14 @@ def centred_blocks(release: ReleasedMoments) -> Centring:
     """
     plan = release.plan
     sums, sigma = outcome_sums(release)
+    on_rows = release.row_variance > 0  # about the means, noise on rows is noise on rows
     return Centring.of(
         blocks_of(release),
         n=plan.n,
         association=release.association[: plan.d],
-        association_sigma=release.association_sigma,
+        association_sigma=0.0 if on_rows else release.association_sigma,
         outcome_sums=sums if plan.intercept else None,
-        outcome_sums_sigma=sigma,
+        outcome_sums_sigma=0.0 if on_rows else sigma,
         variation=variation_about(release)[0],
+        row_noise=release.row_variance,
     )

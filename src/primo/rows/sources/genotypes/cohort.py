@@ -14,6 +14,7 @@ from primo.errors import Argument, InputError
 from primo.rows.sources.base import Columns, Rows
 from primo.rows.sources.genotypes.aligned import align
 from primo.rows.sources.genotypes.frequencies import Frequencies
+from primo.rows.sources.genotypes.panels import Panel, read_panel
 from primo.rows.sources.genotypes.people import keys, read_list_of_people
 from primo.rows.sources.genotypes.phenotypes import open_covariates, open_phenotypes, people_of
 from primo.rows.sources.genotypes.several import aligned
@@ -23,6 +24,7 @@ from primo.rows.sources.genotypes.variants import (
     choose_variants,
     frequencies_of_panel,
     open_genotypes,
+    refuse_cohort,
 )
 from primo.rows.sources.join import match, too_few
 from primo.rows.sources.paired import PairedSource, StackedColumns, Unmatched
@@ -46,6 +48,7 @@ class Cohort:
     variants: Variants  # the first features; covariates follow
     counts: tuple[tuple[str, int], ...]  # of variants, and of people in each file; public
     frequencies: NDArray[np.float64] | None  # (variants,) of the counted alleles; public
+    panel: Panel | None = None  # public people with the same variants
 
     def __repr__(self) -> str:
         """Show the schema only."""
@@ -73,6 +76,7 @@ def open_cohort(
     extract: AnyPath | None = None,
     exclude: AnyPath | None = None,
     frequencies: AnyPath | Frequencies | None = None,
+    ld_panel: Sequence[AnyPath] = (),
     maf: float | None = None,
     multiallelic: Literal["refuse", "skip"] = "refuse",
     also_missing: Sequence[str] = (),
@@ -109,6 +113,8 @@ def open_cohort(
     frequencies
         *Public* allele frequencies: a file, a panel of public people (by its .bed, .pgen, .vcf.gz or
         .bcf), or what `frequencies_of_panel` gave. Variants without one are left out.
+    ld_panel
+        Genotypes of *public* people, one file or several, which must hold all variants.
     maf
         Leave out variants whose rarer allele has a lower public frequency.
     multiallelic
@@ -161,6 +167,7 @@ def open_cohort(
     genotypes, known = choose_variants(
         genotypes, counts, extract, exclude, frequencies, maf, multiallelic
     )
+    panel = _panel(ld_panel, genotypes) if ld_panel else None
     how: dict[str, Any] = {"also_missing": also_missing, "decimal": decimal}
     coded = levels if outcome_levels is None else outcome_levels
     phenotypes = _choose_outcomes(pheno, outcomes, {**how, "levels": coded})
@@ -196,7 +203,15 @@ def open_cohort(
         variants=genotypes.variants,
         counts=tuple(counts),
         frequencies=known,
+        panel=panel,
     )
+
+
+def _panel(paths: Sequence[AnyPath], genotypes: Genotypes) -> Panel:
+    """Read the variants of a cohort in a public panel; refuse the cohort, or a part of it, as one."""
+    panel = read_panel(paths, like=genotypes.variants)
+    refuse_cohort(panel.people, str(paths[0]), genotypes, what="correlations")
+    return panel
 
 
 def open_feature_columns(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from primo.errors import Argument, InputError
 from primo.rows.sources.genotypes.bgen import open_bgen
+from primo.rows.sources.genotypes.people import People
 from primo.rows.sources.genotypes.pgen import open_pgen
 from primo.rows.sources.genotypes.plink import companion, open_bed, read_bim
 from primo.rows.sources.genotypes.several import (
@@ -39,6 +40,7 @@ class Panel:
 
     counts: NDArray[Any]  # (people, variants): int8, or float32 where something is missing
     variants: Variants
+    people: People
 
 
 def open_panel_file(path: AnyPath) -> VariantColumns:
@@ -86,7 +88,9 @@ def read_panel(
         genotypes = genotypes.select(_places(genotypes.variants, like))
     genotypes = aligned(genotypes)
     blocks = list(genotypes.blocks(range(genotypes.n), _ROWS))
-    return Panel(counts=np.concatenate(blocks), variants=genotypes.variants)
+    return Panel(
+        counts=np.concatenate(blocks), variants=genotypes.variants, people=genotypes.people()
+    )
 
 
 def variants_of_bim(paths: Sequence[AnyPath]) -> Variants:

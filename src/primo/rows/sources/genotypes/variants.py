@@ -39,6 +39,7 @@ __all__ = [
     "choose_variants",
     "frequencies_of_panel",
     "open_genotypes",
+    "refuse_cohort",
 ]
 
 AnyPath = str | PathLike[str]
@@ -240,13 +241,19 @@ def _public(frequencies: AnyPath | Frequencies, genotypes: Genotypes) -> Frequen
         found = frequencies_of_panel(where)
     else:
         found = read_frequencies(where)
-    if found.people is not None and found.people.shares_ids_with(genotypes.people()):
+    if found.people is not None:
+        refuse_cohort(found.people, where, genotypes, what="frequencies")
+    return found
+
+
+def refuse_cohort(people: People, where: Path | str, genotypes: Genotypes, *, what: str) -> None:
+    """Refuse a panel that shares ids with the cohort: `what` of its people will be public."""
+    if people.shares_ids_with(genotypes.people()):
         raise PrivacyError(
             f"{where} is not a public panel: ids in it are also in the private genotype file, and the "
-            "frequencies of private people would leak. Leave the people of the cohort out of the panel "
+            f"{what} of private people would leak. Leave the people of the cohort out of the panel "
             "(plink2 --remove); if they are others of the same name, give the panel ids of its own"
         )
-    return found
 
 
 def _same_file(one: Path, other: Path) -> bool:
