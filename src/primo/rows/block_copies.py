@@ -22,7 +22,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from primo.rows.block_clip import Run
@@ -182,12 +181,10 @@ def _group(runs: tuple[Run, ...], values: Matrix) -> _Group:
 
 
 def _memory(rows: NDArray[Any], group: _Group) -> tuple[NDArray[Any], int]:
-    """Return the memory of a group's columns, from first to last value, and the step between rows."""
-    m, d = rows.shape
-    part = rows[:, group.start :]
-    memory = as_strided(part, ((m - 1) * d + group.width if m else 0,), (rows.itemsize,))
+    """Return the memory of rows from a group's first value on, and the step between rows."""
+    memory = rows.reshape(-1)[group.start :]
     memory.flags.writeable = False  # one type, so one compilation, for all rows
-    return memory, d
+    return memory, rows.shape[1]
 
 
 def _add(total: Integers, product: Matrix) -> None:

@@ -114,7 +114,8 @@ def _block_rows(n: int, plan: Plan, threads: int, *, counted: bool) -> int:
     """Return how many rows to read at once, for memory and speed alone."""
     fitting = _quantised_rows(plan)
     if counted:
-        fitting = max(fitting, min(_BLOCK_VALUES // (threads * plan.d), _MOST_ROWS))
+        most = min(_BLOCK_VALUES // (threads * plan.d), _MOST_ROWS)
+        fitting = max(fitting, most - most % 64)  # 64 rows are counted at a time
     share = max(-(-n // (2 * threads)), _FEW_ROWS)
     return min(fitting, share, max(1, n))
 
