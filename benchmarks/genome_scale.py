@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -150,13 +151,13 @@ def peak(prefix: Path) -> float:
     return float(done.stdout)
 
 
-def ratios(folder: Path, n: int, d: int, repeats: int) -> None:
+def ratios(folder: Path, n: int, d: int, outcomes: Sequence[int], repeats: int) -> None:
     """Print time and memory for every number of outcomes."""
     prefix = folder / "cohort"
     write_genotypes(prefix, n, d)
     size = prefix.with_suffix(".bed").stat().st_size / 2**20
     print(f"n={n} d={d}, blocks of {WIDTH}: a .bed of {size:.0f} MB", flush=True)
-    for l in OUTCOMES:
+    for l in outcomes:
         took, worked = times(prefix, n, d, l, repeats)
         slower = max("reading", "bare products", key=lambda name: took[name])
         found = took["release"] / took[slower]
@@ -237,6 +238,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=4_000, help="people")
     parser.add_argument("--d", type=int, default=2_000, help="variants")
     parser.add_argument("--full", action="store_true", help="100 000 people, 79 000 variants")
+    parser.add_argument("--outcomes", type=int, nargs="+", default=OUTCOMES, metavar="L")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--no-growth", action="store_true", help="leave out the cost in n, d and l")
     parser.add_argument("--plot", action="store_true", help="draw docs/genome-cost.svg")
@@ -249,7 +251,7 @@ def main() -> None:
         return
     n, d = (100_000, 79_000) if options.full else (options.n, options.d)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, blas_threads(1):
-        ratios(Path(folder), n, d, options.repeats)
+        ratios(Path(folder), n, d, options.outcomes, options.repeats)
         if not options.no_growth:
             scale(Path(folder), min(n, 20_000), min(d, 8_000), options.repeats, draw=options.plot)
 

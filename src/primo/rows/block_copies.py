@@ -3,7 +3,8 @@
 A genotype is 0, 1 or 2 copies, or missing. In a column, 0 copies always become the same whole number,
 and so do 1 and 2: three numbers that the plan fixes, made by the quantiser itself. A missing one is 0.
 So XᵀX of a block is made of counts: how many rows have g copies in one column and h in the other. They
-are counted with one bit for each row, 64 rows at a time, and multiplied in int64.
+are counted with one bit for each row, 64 rows at a time, and multiplied in int64. (A missing value is
+counted as 0 copies at first, and the difference is taken off again: missing values are few.)
 
 A row may have to be shortened:
 
@@ -114,6 +115,7 @@ class Copies:
         memory, step = _memory(rows, group)
         self._kernels.encode(memory, step, group.values, left, x, planes)
         counted = m - int(np.count_nonzero(left))
+        holes = bool(planes[2].any())
         some: NDArray[np.bool_] = np.any(longer, axis=0)
         for k, run in enumerate(group.runs):
             a, b = run.start - group.start, run.stop - group.start
@@ -133,9 +135,10 @@ class Copies:
                 if len(shortened):
                     _add(square, again.T @ again)
                     self._kernels.drop_rows(planes, shortened, a, b)
-                self._kernels.count_products(
-                    planes[:, a:b], group.whole[:, a:b], counted - len(shortened), square
-                )
+                own, values = planes[:, a:b], group.whole[:, a:b]
+                self._kernels.count_products(own, values, counted - len(shortened), square)
+                if holes:
+                    self._kernels.fill_holes(own, values[0], x, a, square)
         product = self._product[:width]
         np.matmul(x.T, y, out=product)
         _add(association[group.start : group.start + width], product)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from primo._util.jit import cached as _cached
 from primo._util.jit import compiled as _compiled
 
-__all__ = ["count_products", "drop_rows", "encode", "measure"]
+__all__ = ["count_products", "drop_rows", "encode", "fill_holes", "measure"]
 
 Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -114,29 +114,41 @@ def _mark(row: NDArray[Any], copies: int, bit: np.uint64, out: Bits) -> None:
         out[j] |= bit if row[j] == copies else np.uint64(0)
 
 
+@_compiled(inline="always")
+def _mark_missing(row: NDArray[Any], bit: np.uint64, out: Bits) -> None:
+    for j in range(len(out)):
+        out[j] |= bit if row[j] != row[j] else np.uint64(0)  # NaN
+
+
 @_cached
 def encode(
     rows: NDArray[Any], step: int, values: Matrix, left: Flags, x: Matrix, planes: Bits
 ) -> None:
-    """Write what copies stand for into `x`, and a bit for each person into one of three planes.
+    """Write what copies stand for into `x`, and bits for 1 copy, 2 copies and none known.
 
-    `planes` (3, columns, words) has a bit for 0, 1 and 2 copies. Rows that are `left` out become 0 and
-    have no bits, and so do missing values.
+    `planes` (3, columns, words) has a bit for each row. Rows that are `left` out become 0 and have no
+    bits; a missing value becomes 0.
     """
     m, width = x.shape
-    bits = np.empty((3, width), np.uint64)
+    one, two, gone = np.empty((3, width), np.uint64)
     for w in range(planes.shape[2]):
-        bits[:] = 0
+        for j in range(width):
+            one[j] = two[j] = gone[j] = np.uint64(0)
         for i in range(64 * w, min(64 * w + 64, m)):
             if left[i]:
-                x[i, :] = 0.0
+                for j in range(width):
+                    x[i, j] = 0.0
                 continue
             row = rows[i * step : i * step + width]
             _write_row(row, values[0], values[1], values[2], x[i])
             bit = np.uint64(1) << np.uint64(i - 64 * w)
-            for g in range(3):
-                _mark(row, g, bit, bits[g])
-        planes[:, :, w] = bits
+            _mark(row, 1, bit, one)
+            _mark(row, 2, bit, two)
+            _mark_missing(row, bit, gone)
+        for j in range(width):
+            planes[0, j, w] = one[j]
+            planes[1, j, w] = two[j]
+            planes[2, j, w] = gone[j]
 
 
 @_cached
@@ -151,56 +163,62 @@ def drop_rows(planes: Bits, chosen: NDArray[np.intp], start: int, stop: int) -> 
 
 @_cached
 def count_products(planes: Bits, values: Integers, rows: int, total: Integers) -> None:
-    """Add XᵀX to `total` (w, w), for the w columns of one block; `rows` of them have bits or holes."""
+    """Add XᵀX of `rows` rows to `total` (w, w), for the w columns of a block.
+
+    A missing value counts as 0 copies; `fill_holes` corrects that.
+    """
     width, words = planes.shape[1], planes.shape[2]
-    counts = np.zeros((3, width), np.int64)
-    for g in range(3):
-        for j in range(width):
-            found = np.uint64(0)
-            for w in range(words):
-                found += _bits_in(planes[g, j, w])
-            counts[g, j] = np.int64(found)
-    # Over the first: x = first + step·[1 copy] + leap·[2 copies] in columns where nothing is missing.
-    first, step, leap = values[0], values[1] - values[0], values[2] - values[0]
-    sums = step * counts[1] + leap * counts[2]
+    # In a column, x = first + step·[1 copy] + leap·[2 copies].
+    first, step, leap = values[0], np.empty(width, np.int64), np.empty(width, np.int64)
+    sums = np.empty(width, np.int64)
     for j in range(width):
-        whole = counts[0, j] + counts[1, j] + counts[2, j] == rows
+        step[j], leap[j] = values[1, j] - first[j], values[2, j] - first[j]
+        ones, twos = np.uint64(0), np.uint64(0)
+        for w in range(words):
+            ones += _bits_in(planes[0, j, w])
+            twos += _bits_in(planes[1, j, w])
+        sums[j] = step[j] * np.int64(ones) + leap[j] * np.int64(twos)
+    for j in range(width):
         for k in range(j + 1):
             n11, n12, n21, n22 = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
             for w in range(words):
-                a, b = planes[1, j, w], planes[2, j, w]
-                c, d = planes[1, k, w], planes[2, k, w]
+                a, b = planes[0, j, w], planes[1, j, w]
+                c, d = planes[0, k, w], planes[1, k, w]
                 n11 += _bits_in(a & c)
                 n12 += _bits_in(a & d)
                 n21 += _bits_in(b & c)
                 n22 += _bits_in(b & d)
-            if whole and counts[0, k] + counts[1, k] + counts[2, k] == rows:
-                product = rows * first[j] * first[k] + first[j] * sums[k] + first[k] * sums[j]
-                product += step[j] * (step[k] * np.int64(n11) + leap[k] * np.int64(n12))
-                product += leap[j] * (step[k] * np.int64(n21) + leap[k] * np.int64(n22))
-            else:
-                n00, n01, n02, n10, n20 = (
-                    np.uint64(0),
-                    np.uint64(0),
-                    np.uint64(0),
-                    np.uint64(0),
-                    np.uint64(0),
-                )
-                for w in range(words):
-                    a, c = planes[0, j, w], planes[0, k, w]
-                    n00 += _bits_in(a & c)
-                    n01 += _bits_in(a & planes[1, k, w])
-                    n02 += _bits_in(a & planes[2, k, w])
-                    n10 += _bits_in(planes[1, j, w] & c)
-                    n20 += _bits_in(planes[2, j, w] & c)
-                x, y, z = values[0, k], values[1, k], values[2, k]
-                product = values[0, j] * (x * np.int64(n00) + y * np.int64(n01) + z * np.int64(n02))
-                product += values[1, j] * (
-                    x * np.int64(n10) + y * np.int64(n11) + z * np.int64(n12)
-                )
-                product += values[2, j] * (
-                    x * np.int64(n20) + y * np.int64(n21) + z * np.int64(n22)
-                )
+            product = rows * first[j] * first[k] + first[j] * sums[k] + first[k] * sums[j]
+            product += step[j] * (step[k] * np.int64(n11) + leap[k] * np.int64(n12))
+            product += leap[j] * (step[k] * np.int64(n21) + leap[k] * np.int64(n22))
             total[j, k] += product
             if k < j:
                 total[k, j] += product
+
+
+@_cached
+def fill_holes(planes: Bits, first: Integers, x: Matrix, start: int, total: Integers) -> None:
+    """Take off `total` what `count_products` added for missing values, which are 0 in `x`.
+
+    The block begins with the column `start` of `x`. With D the `first` values in the holes,
+    (X + D)ᵀ(X + D) was added: XᵀD, DᵀX and DᵀD are too much.
+    """
+    width, words = planes.shape[1], planes.shape[2]
+    beside = np.zeros((width, width))  # DᵀX: whole numbers, as exact as any product of these rows
+    for j in range(width):
+        value, sums = np.float64(first[j]), beside[j]
+        for w in range(words):
+            holes = planes[2, j, w]
+            while holes:
+                lowest = holes & (~holes + np.uint64(1))
+                holes ^= lowest
+                row = x[64 * w + np.int64(_bits_in(lowest - np.uint64(1)))][start : start + width]
+                for k in range(width):
+                    sums[k] += value * row[k]
+    for j in range(width):
+        for k in range(width):
+            both = np.uint64(0)
+            for w in range(words):
+                both += _bits_in(planes[2, j, w] & planes[2, k, w])
+            total[j, k] -= np.int64(beside[j, k]) + np.int64(beside[k, j])
+            total[j, k] -= first[j] * first[k] * np.int64(both)
