@@ -60,6 +60,7 @@ test: install ## the quick tests (a few minutes on two cores)
 # arithmetic is run again with the kernels of processors without AVX-512, and without compiled loops.
 ARITHMETIC := tests/released tests/wall tests/forecast tests/privacy tests/rows/test_kernels.py \
 	tests/rows/test_genotype_products.py tests/rows/test_moments.py tests/rows/test_quantise.py \
+	tests/rows/test_block_moments.py \
 	tests/rows/sources/tabular/test_compiled.py tests/workflow/test_variants.py tests/workflow/test_extension.py \
 	tests/workflow/test_covariance_origins.py tests/workflow/test_predict.py \
 	tests/test_regressor.py tests/report/test_page.py tests/audit/test_game.py tests/attacks \

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["in_turn", "peak_memory"]
+__all__ = ["in_turn", "in_turn_by", "peak_memory"]
 
 
 _PAUSE = 0.2  # seconds
@@ -24,14 +24,25 @@ def in_turn(
     The `first` rounds do not count: they load libraries, kernels and tables. Before each job there is a
     pause: threads of BLAS wait busily for a while after their work, which is not the next job's time.
     """
-    times: dict[str, list[float]] = {name: [] for name in jobs}
+    return in_turn_by(time.perf_counter, jobs=jobs, repeats=repeats, first=first)[0]
+
+
+def in_turn_by(
+    *clocks: Callable[[], float],
+    jobs: dict[str, Callable[[], object]],
+    repeats: int,
+    first: int = 1,
+) -> list[dict[str, float]]:
+    """Return what `in_turn` does by each of several clocks, of the same runs."""
+    times: dict[str, list[list[float]]] = {name: [] for name in jobs}
     for _ in range(first + repeats):
         for name, job in jobs.items():
             time.sleep(_PAUSE)
-            start = time.perf_counter()
+            start = [clock() for clock in clocks]
             job()
-            times[name].append(time.perf_counter() - start)
-    return {name: float(np.median(seen[first:])) for name, seen in times.items()}
+            times[name].append([clock() - at for clock, at in zip(clocks, start, strict=True)])
+    medians = {name: np.median(seen[first:], axis=0).tolist() for name, seen in times.items()}
+    return [{name: found[k] for name, found in medians.items()} for k in range(len(clocks))]
 
 
 def peak_memory() -> int:

@@ -6,6 +6,7 @@ __all__ = ["BLOCKS"]
 
 _ROWS = "tests/rows/test_block_moments.py"
 _WITHIN = f"{_ROWS}::test_every_block_and_every_row_is_within_its_norm"
+_COUNTED = "tests/rows/test_block_copies.py::test_counting_changes_no_bit"
 _GRID = "tests/privacy/test_blocks.py::test_the_grid_meets_the_conditions_and_spends_mu"
 _SCALES = "tests/wall/test_blocks.py::test_noise_scales_are_those_of_the_plan"
 _REPLAY = "tests/audit_replay/test_neighbours.py"
@@ -39,6 +40,22 @@ BLOCKS = (
             ),
         ),
         (f"{_WITHIN}[norm-from bounds]",),
+    ),
+    Mutant(
+        "copies in a long block are counted as they are",
+        (Patch("rows/block_copies.py", "                shorten_rows(again, run.limit)\n", ""),),
+        (f"{_COUNTED}[64-3.0-short blocks-0.0]",),
+    ),
+    Mutant(
+        "a long row of copies is counted as it is",
+        (
+            Patch(
+                "rows/block_copies.py",
+                "left = ~(lengths <= self._features.radius_squared)",
+                "left = ~(lengths <= np.inf)",
+            ),
+        ),
+        (f"{_COUNTED}[701-1.25-from bounds-0.0]",),
     ),
     Mutant(
         "the noise of blocks has half the variance, as in the first sketch",

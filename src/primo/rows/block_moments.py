@@ -2,20 +2,24 @@
 
 As in `rows.moments`, products are summed by BLAS in float64 over so few rows that none is rounded, and
 blocks of rows are added in int64: the same bits for every block size, order and number of threads.
-Nothing of size d × d is ever made. The constant of an intercept is one more outcome.
+Nothing of size d × d is ever made. The constant of an intercept is one more outcome. Copies of alleles
+are counted instead (`rows.block_copies`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from primo._util.jit import load
 from primo.errors import InputError
 from primo.planning.plan import Plan
 from primo.rows.block_clip import block_runs
+from primo.rows.block_copies import Copies
 from primo.rows.public_block import PublicRows
 from primo.rows.quantise import feature_quantiser, kernels_for, outcome_quantiser
 from primo.rows.sources.base import Block, Source
@@ -24,9 +28,15 @@ from primo.rows.walk import Progress, thread_number, walk
 __all__ = ["BlockMoments", "fold_blocks"]
 
 Integers = NDArray[np.int64]
+Matrix = NDArray[np.float64]
 
-#: Bytes of quantised rows in flight per thread.
+#: Bytes of quantised rows per thread.
 _BLOCK_BYTES = 2**26
+
+#: Values of rows that are read at a time where copies of alleles may be counted, of all threads; these
+#: rows are not quantised all at once.
+_BLOCK_VALUES = 2**26
+_MOST_ROWS = 2**10  # of them; more are no faster
 
 #: Bytes of all threads' totals: with larger ones there are fewer threads.
 _TOTAL_BYTES = 2**30
@@ -79,17 +89,18 @@ def fold_blocks(
 
     The arguments are those of `primo.rows.moments.fold`; no plan of blocks samples rows.
 
-    Cost: one pass, O(n·(Σ w² + d·l)); memory of some rows, 64 MB per thread, and of the moments. The
-    result does not depend on `threads` or `block_rows`.
+    Cost: one pass, O(n·(Σ w² + d·l)); memory of the moments of each thread, of 64 MB of quantised rows
+    per thread, and of rows that are read, some 200 million values at most. The result does not depend on
+    `threads` or `block_rows`.
     """
     if plan.blocks is None or sample is not None:
         raise InputError("this plan has no blocks of features, or a sample that it does not draw")
     inside = int((plan.blocks.widths**2).sum())
     bytes_each = 8 * (inside + plan.d * (plan.l + 1))
     threads = max(1, min(thread_number(threads), _TOTAL_BYTES // bytes_each))
-    rows = block_rows or _block_rows(source.n, plan, threads)
-    rows = min(rows, plan.grid.exact_rows)
     kernels = kernels_for(source.n * (plan.width + plan.l))
+    rows = block_rows or _block_rows(source.n, plan, threads, counted=kernels is not None)
+    rows = min(rows, plan.grid.exact_rows)
     return walk(
         source,
         [_Accumulator(plan, rows, kernels) for _ in range(threads)],
@@ -99,11 +110,19 @@ def fold_blocks(
     )
 
 
-def _block_rows(n: int, plan: Plan, threads: int) -> int:
+def _block_rows(n: int, plan: Plan, threads: int, *, counted: bool) -> int:
     """Return how many rows to read at once, for memory and speed alone."""
-    fitting = max(1, _BLOCK_BYTES // (8 * (plan.width + plan.l)))
+    fitting = _quantised_rows(plan)
+    if counted:
+        most = min(_BLOCK_VALUES // (threads * plan.d), _MOST_ROWS)
+        fitting = max(fitting, most - most % 64)  # 64 rows are counted at a time
     share = max(-(-n // (2 * threads)), _FEW_ROWS)
     return min(fitting, share, max(1, n))
+
+
+def _quantised_rows(plan: Plan) -> int:
+    """Return how many rows to quantise at once."""
+    return max(1, _BLOCK_BYTES // (8 * (plan.width + plan.l)))
 
 
 class _Accumulator:
@@ -122,21 +141,58 @@ class _Accumulator:
         self._outcomes = outcome_quantiser(plan, kernel=kernel)
         self._runs = block_runs(plan.blocks)
         width = plan.l + plan.intercept
-        self._x, self._y = np.empty((rows, plan.d)), np.empty((rows, width))
+        self._step = min(rows, _quantised_rows(plan))
+        self._x, self._y = np.empty((self._step, plan.d)), np.empty((rows, width))
         self._blocks = np.zeros(self._runs[-1].products.stop, dtype=np.int64)
         self._association = np.zeros((plan.d, width), dtype=np.int64)
         self._full = plan.full_outcome_moments
         self._outcome = np.zeros((width, width) if self._full else (2, width), dtype=np.int64)
         self._inside = np.empty(max(run.products.stop - run.offset for run in self._runs))
         self._product = np.empty((min(plan.d, _COLUMNS), width))
+        counting = None if kernels is None else load("primo.rows.copy_kernels")
+        self._copies = None if counting is None else Copies(self._features, rows, width, counting)
+        self._left: list[tuple[NDArray[Any], Matrix]] = []  # rows to be quantised together
 
     def add(self, block: Block, chosen: NDArray[np.bool_] | None = None) -> int:
         m, shapes = len(block.features), (block.features.shape, block.outcomes.shape)
         if m > self._rows or shapes != ((m, self._plan.d), (m, self._plan.l)):
             raise InputError("a source gave a block of the wrong size")
-        x, y = self._x[:m], self._y[:m]
-        self._features(block.features, x)
+        y = self._y[:m]
         self._outcomes(block.outcomes, y)
+        if self._full:
+            _add(self._outcome, y.T @ y)
+        else:
+            _add(self._outcome[0], np.einsum("ij,ij->j", y, y))
+            _add(self._outcome[1], y[:, -1] @ y)
+        left = None
+        if self._copies is not None:
+            left = self._copies.add(block.features, y, self._blocks, self._association)
+        if left is None:
+            self._quantise(block.features, y)
+        elif len(left):
+            self._left.append((block.features[left], y[left]))
+            if sum(len(rows) for rows, _ in self._left) >= self._step:
+                self._quantise_left()
+        self._done += m
+        return m
+
+    def _quantise_left(self) -> None:
+        """Add the rows that no count could add; so few at a time would take too long."""
+        if self._left:
+            rows, y = zip(*self._left, strict=True)
+            self._left = []
+            self._quantise(np.concatenate(rows), np.concatenate(y))
+
+    def _quantise(self, features: NDArray[Any], outcomes: Matrix) -> None:
+        """Quantise rows and add the products of their features."""
+        for start in range(0, len(features), self._step):
+            part = slice(start, start + self._step)
+            y = outcomes[part]
+            x = self._x[: len(y)]
+            self._features(features[part], x)
+            self._multiply(x, y)
+
+    def _multiply(self, x: Matrix, y: Matrix) -> None:
         for run in self._runs:
             part, total = x[:, run.columns], self._blocks[run.products]
             product = self._inside[: len(total)]
@@ -151,15 +207,9 @@ class _Accumulator:
             product = self._product[: len(total)]
             np.matmul(x[:, start : start + _COLUMNS].T, y, out=product)
             _add(total, product)
-        if self._full:
-            _add(self._outcome, y.T @ y)
-        else:
-            _add(self._outcome[0], np.einsum("ij,ij->j", y, y))
-            _add(self._outcome[1], y[:, -1] @ y)
-        self._done += m
-        return m
 
     def total(self) -> BlockMoments:
+        self._quantise_left()
         l, intercept = self._plan.l, self._plan.intercept
         none = np.zeros(0, dtype=np.int64)
         last = self._outcome[-1]  # the products with the constant, if there is one
@@ -173,6 +223,6 @@ class _Accumulator:
         )
 
 
-def _add(total: Integers, product: NDArray[np.float64]) -> None:
+def _add(total: Integers, product: Matrix) -> None:
     # Every number is an integer below 2**53 already; the cast changes none.
     np.add(total, product, out=total, dtype=np.int64, casting="unsafe")

@@ -107,6 +107,13 @@ class Quantiser:
         if self.constant is not None:
             out[:, -1] = self.constant
 
+    def whole_steps(self, rows: Matrix) -> Matrix:
+        """Return rows in whole grid steps, cut to their box, before anything of them is shortened."""
+        steps = np.empty(rows.shape)
+        with np.errstate(all="ignore"):
+            self._truncate_by_passes(rows, steps)
+        return steps
+
     def _truncate(self, rows: NDArray[Any], z: Matrix, predicted: Matrix | None) -> Matrix:
         """Write rows in whole grid steps, cut to their box, into `z`; return their squared lengths."""
         lengths = None

@@ -1,11 +1,12 @@
 """PLINK 1 files against bed-reader, plink2 and plink 1.9, and files that are broken."""
 
+import os
 import shutil
 import subprocess
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.data import SHARED
@@ -225,6 +226,7 @@ def test_people_of_a_usual_file_are_found_the_fast_way():
     assert people._first_two(b"f1 p1 0 0 1 -9\r\n f2\tp2  0 0 2 -9\n") == ["f1", "p1", "f2", "p2"]
 
 
+@settings(deadline=None)  # the first compiles
 @given(st.integers(1, 9), st.integers(0, 3), st.integers(1, 30), st.data())
 def test_two_bits_say_how_many_copies(width, first, count, data):
     length = -(-(first + count) // 4)
@@ -233,6 +235,33 @@ def test_two_bits_say_how_many_copies(width, first, count, data):
     transposed = np.array(raw, dtype=np.uint8).reshape(length, width)
     bits = np.stack([transposed >> shift & 3 for shift in (0, 2, 4, 6)], axis=1).reshape(-1, width)
     expected = np.array([2, np.nan, 1, 0])[bits[first : first + count]]
-    found = packed._unpack(transposed, first, first + count)
-    np.testing.assert_array_equal(found, expected)
-    assert found.dtype == (np.float32 if np.isnan(expected).any() else np.int8)
+    for unpack in (packed._unpack, packed._unpack_for(packed._MANY)):  # the same without numba
+        found = unpack(transposed, first, first + count)
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == (np.float32 if np.isnan(expected).any() else np.int8)
+
+
+def test_files_are_read_alike_with_and_without_positions(tmp_path, monkeypatch):
+    """Where the system has no call that reads at a position."""
+    columns = open_bed(write(tmp_path, random_genotypes(50, 7)))
+    usual = read(columns, rows=9)
+    monkeypatch.delattr(os, "preadv", raising=False)
+    np.testing.assert_array_equal(read(columns, rows=9), usual)
+
+
+def test_more_is_held_at_once_where_variants_are_many(tmp_path, monkeypatch):
+    """So that little of a variant is not read many times; never more than four times as much."""
+    columns = open_bed(write(tmp_path, random_genotypes(1001, 7)))
+    sizes = []
+    gather = packed.Packed._gather
+    monkeypatch.setattr(
+        packed.Packed,
+        "_gather",
+        lambda self, people: sizes.append(len(people)) or gather(self, people),
+    )
+    monkeypatch.setattr(packed, "_HELD", 700)
+    for stretch, expected in ((1, 400), (200, 800), (10**6, 1001)):
+        sizes.clear()
+        monkeypatch.setattr(packed, "_STRETCH", stretch)
+        read(columns, rows=4)
+        assert sizes[0] == expected

@@ -8,13 +8,18 @@ block is unpacked with a few byte-wide operations only when it is needed.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from primo._util.jit import load
 from primo.errors import InputError
 from primo.rows.sources.base import Rows
 
@@ -22,8 +27,10 @@ __all__ = ["Packed", "pack", "with_nan"]
 
 Bytes = NDArray[np.uint8]
 
-#: Packed bytes held at once: 64 MB are 256 million genotypes.
+#: Packed bytes held at once: 64 MB are 256 million genotypes. With very many variants it is up to four
+#: times as much, so that of each variant at least `_STRETCH` bytes are read at a time.
 _HELD = 2**26
+_STRETCH = 2**11
 
 #: Bytes read at once for a few variants, before they are transposed.
 _READ = 2**24
@@ -46,16 +53,19 @@ class Packed:
     def blocks(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the people `order` in blocks of `rows`: int8, or float32 with NaN if some are missing.
 
-        Cost: if `order` follows the file, every byte of it is read once. In any other order, each 64 MB
-        of packed people read the part of the file between the first and the last of them.
+        Cost: if `order` follows the file, every byte of it is read once. In any other order, the
+        packed people that are held at once, 64 to 256 MB, read the part of the file between the first
+        and the last of them.
         """
-        quarter = -(-rows // 4) * max(1, len(self.places))
-        step = rows * max(1, _HELD // quarter)
+        unpack = _unpack_for(len(order) * len(self.places))
+        width = max(1, len(self.places))
+        held = min(max(_HELD, _STRETCH * width), 4 * _HELD)
+        step = rows * max(1, held // (-(-rows // 4) * width))
         for start in range(0, len(order), step):
             people = order[start : start + step]
             transposed, skip = self._gather(people)
             for first in range(skip, skip + len(people), rows):
-                yield _unpack(transposed, first, min(first + rows, skip + len(people)))
+                yield unpack(transposed, first, min(first + rows, skip + len(people)))
 
     def _gather(self, people: Rows) -> tuple[Bytes, int]:
         """Return packed people × variants, and how many people in the first byte to skip."""
@@ -80,11 +90,27 @@ class Packed:
     def _read(self, places: NDArray[np.intp], low: int, high: int) -> Bytes:
         """Return the bytes `low` to `high` of some variants."""
         part = np.empty((len(places), high - low), dtype=np.uint8)
-        for row, place in zip(part, places.tolist(), strict=True):
-            self.file.seek(self.offset + place * self.width + low)
-            if self.file.readinto(row.data) != len(row):
+        read = self._read_at
+        for row, offset in zip(
+            part, (self.offset + low + places * self.width).tolist(), strict=True
+        ):
+            if read(row, offset) != high - low:
                 raise InputError(f"{self.where} ended early: it is truncated or was changed")
         return part
+
+    @property
+    def _read_at(self) -> Callable[[Bytes, int], int | None]:
+        """Return a function that fills an array from a place of the file and says how much it read."""
+        file = self.file
+        if isinstance(file, io.FileIO) and hasattr(os, "preadv"):  # one call, and not two
+            number = file.fileno()
+            return lambda row, offset: os.preadv(number, [row.data], offset)
+
+        def read(row: Bytes, offset: int) -> int | None:
+            file.seek(offset)
+            return file.readinto(row.data)
+
+        return read
 
 
 def pack(copies: NDArray[np.integer[Any]], missing: NDArray[np.bool_]) -> Bytes:
@@ -120,6 +146,22 @@ def _join(codes: Bytes) -> Bytes:
     for place in (1, 2, 3):
         joined |= codes[:, place::4] << np.uint8(2 * place)
     return joined
+
+
+_MANY = 2**27  # genotypes, from which compiled unpacking saves more time than loading takes
+
+
+def _unpack_for(genotypes: int) -> Callable[[Bytes, int, int], NDArray[Any]]:
+    """Return `_unpack`, or the same compiled if numba is there and loaded or worth it."""
+    compiled = _compiled() if genotypes >= _MANY or "numba" in sys.modules else None
+    if compiled is None:
+        return _unpack
+    return lambda transposed, first, stop: compiled.unpack(transposed, first, stop - first)
+
+
+@cache
+def _compiled() -> ModuleType | None:
+    return load("primo.rows.sources.genotypes.compiled")
 
 
 def _unpack(transposed: Bytes, first: int, stop: int) -> NDArray[Any]:

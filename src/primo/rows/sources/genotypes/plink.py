@@ -44,7 +44,8 @@ class BedColumns(VariantColumns):
     def _walk(self, order: Rows, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the people `order` in blocks of `rows`.
 
-        Cost: one pass over the chosen variants where `order` follows the file; 64 MB and two blocks.
+        Cost: one pass over the chosen variants where `order` follows the file; 64 to 256 MB and two
+        blocks.
         """
         with self.path.open("rb", buffering=0) as file:
             packed = Packed(
