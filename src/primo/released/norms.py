@@ -5,17 +5,17 @@ Let r be the length of a row of features, q that of a row of outcomes, and write
 Shortening multiplies slopes, for rows without a preferred direction, by F = F_x·F_y with
 
     F_x = E[r·min(r, b_x)] / E[min(r, b_x)²]  ≥ 1,
-    F_y = P(q ≤ b_y) + (1 − 1/k)·E[b_y/q; q > b_y]  ≤ 1   where long outcomes are loud rather than telling,
-    F_y = E[q·min(q, b_y)] / E[q²]  ≤ 1                   where rows tell as much as they are long,
+    F_y = P(q ≤ b_y) + (1 − 1/k)·E[b_y/q; q > b_y]  ≤ 1,   where long outcomes tell no more than others,
+    F_y = E[q·min(q, b_y)] / E[q²]  ≤ 1,                   where they tell as much as they are long,
 
 with k directions of outcomes, as many as their lengths speak for (l even ones; any number where all
 rows are as long, and shortening them changes their unit alone). For normal rows the two F_y are the same
-number; for others a mean of their logarithms is taken, the second one's share being `TELLING`. Long rows of features are long in directions of their
-own, which makes slopes longer still: F_x counts with a power of `DIRECTED`. What is lost is mostly what a
-slope that is F times too long costs, so the two norms are matched: a shorter b_x goes with a shorter
-b_y. The predicted error is that, plus the noise, plus what is lost with the
-lengths themselves: rows that lie far off their public centre differ in length by what they tell, so
-a norm below all of them takes that away. Every term is an average over the histogram.
+number; for others their logarithms are averaged, with a share of `TELLING` for the second. Long rows of
+features often have directions of their own, in which slopes become longer still: F_x counts with a power
+of `DIRECTED`. Most of what is lost is what a slope that is F times too long costs, so the two norms are
+matched: a shorter b_x goes with a shorter b_y. The predicted error is that, plus the noise, plus what is
+lost with the lengths themselves: rows that lie far off their public centre differ in length by what they
+tell, so a norm below all of them takes that away. Every term is an average over the histogram.
 """
 
 from __future__ import annotations
