@@ -316,4 +316,4 @@ def test_rare_codes_far_off_belong_to_the_scale() -> None:
         counts[:, signed_grid.bin_of(np.array([value]))[0]] += share * N
     found = find_columns(counts, sigma=sigma, n=N)
     assert np.mean(found.scale > 1.2) > 0.8  # 0.8 without them
-    assert (found.scale < 2.5).all()
+    assert (found.scale < 5.4).all()  # their standard deviation
