@@ -54,6 +54,11 @@ def choose(
             found = _matching(item, available)
             if item == EVERYTHING:
                 found = [name for name in found if name not in taken]
+                if not found and taken:
+                    raise InputError(
+                        f"no columns of {where} are left for the {what}: all of them are asked for as "
+                        "outcomes; ask for fewer outcomes"
+                    )
             if not found:
                 any_case = _matching(item, available, flags=re.IGNORECASE)
                 hint = f"; capitals count: did you mean {any_case[0]!r}?" if any_case else ""
