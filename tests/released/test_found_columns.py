@@ -38,3 +38,21 @@ def test_counts_that_are_mostly_zero():
     cigarettes = np.where(rng.random(N) < 0.85, 0, rng.integers(1, 40, N)).astype(float)
     found = find_columns(counted([cigarettes], 10.0, rng), sigma=10.0, n=N)
     assert 0.4 < found.scale[0] / cigarettes.std() < 1.6
+
+
+def test_rare_zeros_belong_to_the_scale():
+    """Before, a column of ones had the width of its bin as scale, and a row with a 0 was 20 long."""
+    rng = np.random.default_rng(5)
+    flag = (rng.random(N) > 0.03) * 1.0  # 150 zeros: less than five deviations of a count
+    found = find_columns(counted([flag] * 40, 32.0, rng), sigma=32.0, n=N)
+    assert found.found.all()
+    told = found.scale / flag.std()
+    assert np.mean((told > 0.6) & (told < 1.6)) > 0.95
+
+
+def test_ones_without_zeros_keep_a_small_scale():
+    rng = np.random.default_rng(6)
+    ones = np.ones(N)
+    found = find_columns(counted([ones] * 100, 32.0, rng), sigma=32.0, n=N)
+    assert np.mean(found.scale < 0.06) > 0.9  # noise passes for zeros in one column of forty
+    assert (found.scale < 0.2).all()

@@ -93,6 +93,23 @@ def test_laws_of_several_columns_are_told_where_a_plan_relies_on_them(name: str)
     assert sum(told) >= 34
 
 
+@pytest.mark.parametrize("share", [0.0, 0.04, 0.12])
+def test_a_tail_that_no_bell_is_sure_of_is_counted(share: float) -> None:
+    """Rows that spread over two octaves above the others: each of their bins is lost in noise."""
+    rng = np.random.default_rng(20)
+    n, sigma = 5000, 59.0
+    lengths = np.linalg.norm(rng.standard_normal((n, 10)), axis=1)
+    tail = int(share * n)
+    lengths[:tail] = 4.5 * 2 ** rng.uniform(0, 1.3, tail)
+    true = float(np.mean(lengths > 5))
+    found = []
+    for _ in range(40):
+        law = denoised(noisy(lengths, sigma, rng), sigma=sigma, n=n)
+        assert law is not None
+        found.append(float(law.shares[law.lengths > 5].sum()))
+    assert np.mean(found) == pytest.approx(true, abs=0.03)
+
+
 def test_noise_alone_tells_nothing() -> None:
     rng = np.random.default_rng(19)
     for _ in range(300):

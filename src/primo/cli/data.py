@@ -336,9 +336,10 @@ def _table(options: Options) -> Source:
     features, outcomes = _wanted(options, "features"), _wanted(options, "outcomes")
     for name, chosen in (("features", features), ("outcomes", outcomes)):
         if not chosen:
+            rest = ", --features '*' for all that are not outcomes," if name == "features" else ""
             raise InputError(
                 f"say which columns of the table are the {name}: --{name} 'pattern*' (may be "
-                f"repeated) or --{name}-from list.txt"
+                f"repeated){rest} or --{name}-from list.txt"
             )
     return table_source(
         options["table"],

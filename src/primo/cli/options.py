@@ -254,7 +254,8 @@ data_options = _together(
     click.option(
         "--features",
         multiple=True,
-        help="Columns by name or pattern ('age,sex,snp_*'); may be repeated.",
+        help="Columns by name or pattern ('age,sex,snp_*'); may be repeated. '*': all that are not "
+        "outcomes.",
     ),
     click.option("--features-from", type=_FILE, help="File with the names of the features."),
     click.option(

@@ -23,7 +23,7 @@ __all__ = ["centred_plan", "found_centre", "plan_for_sums"]
 
 Floats = NDArray[np.float64]
 
-MOST_ROWS = 0.9  # share of the rows that the norm of the sums does not shorten
+MOST_ROWS = 0.95  # share of the rows that the norm of the sums does not shorten
 GRID_BITS = 12  # centres are multiples of the norm's power of two over 2**GRID_BITS
 
 

@@ -26,10 +26,11 @@ Floats = NDArray[np.float64]
 
 CERTAIN = 6.0  # standard deviations of a window's noise: there are many columns, none may go wrong
 CERTAIN_BESIDE = 3.5  # the same near values that are certain: a few octaves of the whole grid
+CERTAIN_ZERO = 2.0  # the same for zeros, which are a single bin: a rare 0 of a 0/1 column
 OVER = 3.0  # standard deviations by which certain bins must hold less than all rows, for that
 BESIDE = (2.0**-2, 2.0**5)  # of the largest certain value: between these sizes
 USUAL = (0.68, 0.9, 0.97)  # share of the rows within one standard deviation of a usual column
-FAR = 4.0  # such distances: values beyond count as if they lay there
+FAR = 6.0  # such distances: values beyond count as if they lay there
 WINDOWS = (1, 2, 4, 8, 16)  # bins
 MOST = 0.75  # share of the rows that lit bins must hold to tell a column alone
 LEAST_SPREAD = 0.25  # of the largest value: less cannot be told from noise where few bins are lit
@@ -82,7 +83,7 @@ def find_columns(counts: Floats, *, sigma: float, n: int) -> FoundColumns:
         lit = lit_bins(sizes, sigma=sigma, windows=WINDOWS, least=SMALLEST * n, certain=CERTAIN)
         if lit.any():
             found[j] = True
-            lit[values.ZERO] = column[values.ZERO] > CERTAIN * sigma
+            lit[values.ZERO] = column[values.ZERO] > CERTAIN_ZERO * sigma
             lit = _with_rare_values(column, lit, sigma=sigma, n=n)
             most = float(column[lit].sum()) > MOST * n
             centre[j], scale[j] = (_from_shares if most else _from_sums)(column / n, lit)

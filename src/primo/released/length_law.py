@@ -28,12 +28,13 @@ Floats = NDArray[np.float64]
 #: histograms: there are about 500 places and widths that differ.
 CERTAIN = 5.3
 SMALLEST = 0.01  # share of the rows that every bell after the first must hold, besides
-FAR = 6.0  # times the median: longer rows count as if they were so long, ...
+FAR = 4.0  # times the median: longer rows count as if they were so long, ...
 FEW = 0.1  # ... if they are no more than this share of the rows
 SPREADS = (0.6, 1.5, 3.0, 6.0, 10.0, 16.0)  # standard deviations of the bells, in bins
 TAIL = 6.0  # standard deviations beyond which a bell is 0
 MOST_BELLS = 4
 REACH, LEAST_REACH = 3.0, 6.0  # surroundings of a bell to either side: standard deviations, bins
+BEYOND = 14  # bins above a bell that may hold its tail, at least: no bell is certain there
 PLAUSIBLE = 8.0  # logarithm of the likelihood by which a place may be behind the best one
 
 
@@ -189,7 +190,12 @@ def _bells() -> _Bells:
 
 
 def _surroundings(bells: list[_Bell]) -> list[slice]:
-    """Return the bins about each bell, ascending; neighbours share the bins between them."""
+    """Return the bins about each bell, ascending; neighbours share the bins between them.
+
+    Rows have tails to the long side that are too thin to be certain, and a law without them would say
+    that a norm shortens less than it does. So the bins above a bell belong to it, too: counts that only
+    fall are averages over many of them, which have little noise.
+    """
     ordered = sorted(bells, key=lambda bell: bell.place)
     reach = [max(REACH * bell.spread, LEAST_REACH) for bell in ordered]
     starts = [max(0, int(bell.place - r)) for bell, r in zip(ordered, reach, strict=True)]
@@ -199,7 +205,12 @@ def _surroundings(bells: list[_Bell]) -> list[slice]:
         start, end = starts[k], ends[k]
         if k:
             start = max(start, parts[-1].stop)
-        if k + 1 < len(ordered) and end > starts[k + 1]:
+        tail = int(ordered[k].place) + BEYOND + 1
+        if k + 1 == len(ordered):
+            end = min(BINS - 1, max(end, tail))
+        elif end <= starts[k + 1]:
+            end = min(starts[k + 1], max(end, tail))
+        else:
             apart = ordered[k + 1].place - ordered[k].place
             split = ordered[k].place + apart * reach[k] / (reach[k] + reach[k + 1])
             end = min(end, max(start, int(split) + 1))

@@ -2,17 +2,20 @@
 
 Noise is proportional to the norms b_x and b_y, and rows longer than them are shortened, which biases.
 Let r be the length of a row of features, q that of a row of outcomes, and write E for means over rows.
-Shortening multiplies slopes, for rows without a preferred direction, by
+Shortening multiplies slopes, for rows without a preferred direction, by F = F_x·F_y with
 
-    F = E[r·min(r, b_x)] / E[min(r, b_x)²] · κ,    κ = P(q ≤ b_y) + (1 − 1/k)·E[b_y/q; q > b_y],
+    F_x = E[r·min(r, b_x)] / E[min(r, b_x)²]  ≥ 1,
+    F_y = P(q ≤ b_y) + (1 − 1/k)·E[b_y/q; q > b_y]  ≤ 1,   where long outcomes tell no more than others,
+    F_y = E[q·min(q, b_y)] / E[q²]  ≤ 1,                   where they tell as much as they are long,
 
 with k directions of outcomes, as many as their lengths speak for (l even ones; any number where all
-rows are as long, and shortening them changes their unit alone). F is at
-least 1 times at most 1: shortened features make slopes too long, shortened outcomes too short. The
-predicted error is what a slope that is F times too long costs (a tenth of it counted for each block by
-itself, since the two factors cancel for ideal rows only), plus the noise, plus what is lost with the
-lengths themselves: rows that lie far off their public centre differ in length by what they tell, so
-a norm below all of them takes that away. Every term is an average over the histogram.
+rows are as long, and shortening them changes their unit alone). For normal rows the two F_y are the same
+number; for others their logarithms are averaged, with a share of `TELLING` for the second. Long rows of
+features often have directions of their own, in which slopes become longer still: F_x counts with a power
+of `DIRECTED`. Most of what is lost is what a slope that is F times too long costs, so the two norms are
+matched: a shorter b_x goes with a shorter b_y. The predicted error is that, plus the noise, plus what is
+lost with the lengths themselves: rows that lie far off their public centre differ in length by what they
+tell, so a norm below all of them takes that away. Every term is an average over the histogram.
 """
 
 from __future__ import annotations
@@ -30,19 +33,20 @@ __all__ = ["BlockChoice", "ChosenNorms", "LengthHistogram", "NormOption", "choos
 
 Floats = NDArray[np.float64]
 
-# Tuned on the cells that benchmarks/norms.py marks so; the result hardly depends on any of them.
+# Tuned on the cells that benchmarks/norms_cells.py marks so; the result hardly depends on any of them.
 EXPLAINED = 0.5  # share of the outcomes' variance that the features are taken to explain
-NOISE = 6.0  # times the noise of even directions: slopes are loud where features vary little
-CANCELS = 0.9  # share of the factors of the two blocks that is taken to cancel
-BENT = 0.1  # what shortening costs beyond its factor, where rows have preferred directions
-OUTCOMES_BENT = 1.2  # the same for outcomes, whose long rows often tell most
+NOISE = 2.0  # times the noise of even directions: slopes are loud where features vary little
+DIRECTED = 1.3  # power of the features' factor: their long rows have directions of their own
+TELLING = 0.3  # share of outcomes that tell as much as they are long
+OUTCOMES_BENT = 0.2  # what shortening outcomes costs beyond its factor: their long rows tell more
 OFF_CENTRE = 0.1  # least share of a row's squared length that is taken to be its mean
 RADIAL = 0.2  # share of the signal that lies along the mean of rows far off their centre
 FAR_OFF = 0.9  # largest such share that is believed
+OWN_SCALES = 0.65  # how far lengths that vary are put down to rows with scales of their own
 USUAL = 3.0  # times the median: longer rows do not count in how much lengths vary
+RARE = 0.03  # share of the rows, the longest ones, that tell nothing by their lengths
 LOOSER = (0.5, 0.7, 1.0, 1.4, 2.0)  # multiples of the chosen norms in the table for the report
 SHORT_ROWS = 0.02  # share of rows that no norm is shorter than
-LEAST_FACTOR, MOST_FACTOR = 0.25, 4.0  # of slopes; beyond them a factor is not believed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,7 +64,7 @@ class BlockChoice:
     norm: float
     found: bool  # whether the histogram chose it; otherwise it is the stated one
     shortened: float  # estimated share of rows that are shortened; 0 where nothing is known
-    factor: float  # what shortening this block multiplies slopes by; 1 where nothing is known
+    factor: float  # what it is taken to multiply slopes by; 1 where nothing is known
     mean_factor: float  # what it multiplies the mean of the block by; 1 where nothing is known
 
 
@@ -88,12 +92,6 @@ class ChosenNorms:
         """Place of the chosen pair among the options."""
         pairs = [(option.feature_norm, option.outcome_norm) for option in self.options]
         return pairs.index((self.features.norm, self.outcomes.norm))
-
-    @property
-    def slope_factor(self) -> float:
-        """What shortening multiplies slopes by, for rows without a preferred direction."""
-        factor = self.features.factor * self.outcomes.factor
-        return min(max(factor, LEAST_FACTOR), MOST_FACTOR)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -214,14 +212,14 @@ def _block(
     longer = r > norms[:, None]
     shortened = law.mean(longer.astype(float))
     spoken_for = max(1.0, 2 / max(_varies(law), 1e-9))  # any number where lengths are constant
-    # Lengths vary where directions are few, and where rows have scales of their own: half of each.
-    directions = math.sqrt(columns * min(float(columns), spoken_for))
+    # Lengths vary where directions are few, and where rows have scales of their own: a part of each.
+    directions = min(float(columns), spoken_for) ** (1 - OWN_SCALES) * columns**OWN_SCALES
     if features:
-        factor = law.mean(r * short) / squares
+        factor = (law.mean(r * short) / squares) ** DIRECTED
     else:
         across = 1 - 1 / spoken_for  # share of the directions at right angles to a row
         slope = np.where(longer, across * short / np.maximum(r, 1e-300), 1.0)
-        factor = law.mean(slope)
+        factor = law.mean(slope) ** (1 - TELLING) * (law.mean(r * short) / square) ** TELLING
     return _Block(
         norms=norms,
         found=True,
@@ -230,7 +228,7 @@ def _block(
         mean_factor=means / mean,
         square=square,
         squares=squares,
-        flattened=np.where(shortened > 0, _flattened(law, short), 0.0),
+        flattened=np.where(shortened > RARE, _flattened(law, short), 0.0),
         directions=directions,
         off_centre=OFF_CENTRE if centred else _off_centre(law, columns),
     )
@@ -255,8 +253,12 @@ def _unknown(norm: float, columns: int) -> _Block:
 
 
 def _flattened(law: LengthLaw, short: Floats) -> Floats:
-    """Share of the variance of lengths that shortened lengths (norms, points) do not tell."""
-    r = law.lengths
+    """Share of the variance of lengths that shortened lengths (norms, points) do not tell.
+
+    The few longest rows do not count: a thin tail, which may be noise, would be most of the variance.
+    """
+    most = law.quantile(1 - RARE)
+    r, short = np.minimum(law.lengths, most), np.minimum(short, most)
     own = r - law.mean(r)
     cut = short - law.mean(short)[:, None]
     spread = float(law.mean(own**2)) + (r[-1] / BINS_PER_OCTAVE / 4) ** 2
@@ -294,10 +296,7 @@ def _predicted(
     noise = x.square * (c2 * bx * by * gain) ** 2 / variation
     noise = noise + EXPLAINED * k * (c1 * bx**2 * gain) ** 2 / 2
     noise = NOISE * noise
-    own = ((1 - x.factor) ** 2)[:, None] + ((1 - y.factor) ** 2)[None, :]
-    bias = CANCELS * (1 - factor) ** 2 + (1 - CANCELS) * own
-    lost = EXPLAINED * (noise / (noise + EXPLAINED) + bias)
-    lost = lost + EXPLAINED * BENT * ((1 - x.mean_factor) ** 2)[:, None]
+    lost = EXPLAINED * (noise / (noise + EXPLAINED) + (1 - factor) ** 2)
     lost = lost + EXPLAINED * OUTCOMES_BENT * ((1 - y.mean_factor) ** 2)[None, :]
     lost = lost + EXPLAINED * _radial(d) * (x.off_centre**2 * x.flattened)[:, None]
     if intercept:

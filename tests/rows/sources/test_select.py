@@ -4,6 +4,7 @@ import pytest
 
 from primo.errors import InputError
 from primo.rows.sources.select import asked, choose, read_list, refuse_overlap
+from primo.rows.sources.tabular.tables import table_source
 
 AVAILABLE = ["id", "snp_2", "age", "snp_1", "snp_10", "height", "odd*name", "snp_2*"]
 
@@ -108,3 +109,22 @@ def test_columns_are_suggested_by_closeness(asked, meant):
 def test_a_pattern_in_other_capitals():
     with pytest.raises(InputError, match="capitals count: did you mean 'snp_1'"):
         choose(["snp_1", "age"], "SNP_*", where="t.csv")
+
+
+def test_everything_is_what_is_not_taken():
+    chosen = choose(AVAILABLE, "*", what="features", where="t.csv", taken=["age"])
+    assert chosen == tuple(name for name in AVAILABLE if name != "age")
+    # A name, or a narrower pattern, that asks for a taken column means it: the overlap is refused later.
+    assert "age" in choose(AVAILABLE, ["*", "age"], what="features", where="t.csv", taken=["age"])
+    assert "age" in choose(AVAILABLE, "a*", what="features", where="t.csv", taken=["age"])
+    with pytest.raises(InputError, match="are left for the features: all of them"):
+        choose(["age"], "*", what="features", where="t.csv", taken=["age"])
+
+
+def test_features_everything_of_one_table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("id,age,dose,pulse\na,40,1,70\nb,50,2,80\n")
+    source = table_source(path, features="*", outcomes="pulse", id_column="id")
+    assert source.feature_names == ("age", "dose")
+    with pytest.raises(InputError, match=r"1 column is asked for .*features '\*' are all columns"):
+        table_source(path, features="*e", outcomes="pulse", id_column="id")

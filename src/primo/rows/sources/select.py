@@ -15,6 +15,9 @@ __all__ = ["asked", "choose", "read_list", "refuse_overlap"]
 
 _SHOWN = 3  # unknown names in a message
 
+#: The pattern that means all columns that are left.
+EVERYTHING = "*"
+
 
 def choose(
     available: Sequence[str],
@@ -23,6 +26,7 @@ def choose(
     what: str = "columns",
     where: str,
     also: Sequence[str] = (),
+    taken: Sequence[str] = (),
     lists: bool = True,
 ) -> tuple[str, ...]:
     """Return the columns that `wanted` asks for, each once.
@@ -30,7 +34,8 @@ def choose(
     `wanted` holds names and shell patterns ('snp_*', 'q_[0-9]*'); an item that is the name of a column
     is not used as a pattern. With `lists`, an item may also be several names and patterns with commas
     between them ('age,sex,snp_*'); a name that itself contains a comma is found first. Names in `also`
-    may be asked for, too, but patterns and messages do not count them. The order is
+    may be asked for, too, but patterns and messages do not count them. The pattern '*' alone means all
+    columns that are not `taken` for something else; other patterns do not leave any out. The order is
     that of `wanted`; a pattern gives its columns in the order of `available`. `what` and `where` appear
     in messages: "features", "cohort.csv".
     """
@@ -47,6 +52,13 @@ def choose(
             chosen[item] = None
         elif _is_pattern(item):
             found = _matching(item, available)
+            if item == EVERYTHING:
+                found = [name for name in found if name not in taken]
+                if not found and taken:
+                    raise InputError(
+                        f"no columns of {where} are left for the {what}: all of them are asked for as "
+                        "outcomes; ask for fewer outcomes"
+                    )
             if not found:
                 any_case = _matching(item, available, flags=re.IGNORECASE)
                 hint = f"; capitals count: did you mean {any_case[0]!r}?" if any_case else ""
@@ -94,7 +106,8 @@ def refuse_overlap(features: Sequence[str], outcomes: Sequence[str]) -> None:
     if shared:
         raise InputError(
             f"{_count(len(shared), 'column')} asked for as features and as outcomes, for example "
-            f"{shared[0]!r}; take it out of one of them"
+            f"{shared[0]!r}; take it out of one of them (features '*' are all columns that are not "
+            "outcomes)"
         )
 
 

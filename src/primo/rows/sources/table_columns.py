@@ -81,13 +81,18 @@ class TableColumns:
         """Show the schema only."""
         return f"<TableColumns of {self.where} n={self.n} columns={len(self.names)} (private)>"
 
-    def select(self, wanted: str | Sequence[str], *, what: str = "columns") -> Self:
-        """Return other columns of the same table, by name or pattern; no cell is read."""
+    def select(
+        self, wanted: str | Sequence[str], *, what: str = "columns", taken: Sequence[str] = ()
+    ) -> Self:
+        """Return other columns of the same table, by name or pattern; no cell is read.
+
+        The pattern '*' leaves out columns that are `taken`.
+        """
         available = [name for name in self.store.header if name and name not in self.id_columns]
         # A column of categories stands for its indicators, which may be asked for one by one as well.
         parts: dict[str, tuple[str, ...]] = getattr(self.store, "indicators", {})
         also = [part for name in available for part in parts.get(name, ())]
-        chosen = choose(available, wanted, what=what, where=self.where, also=also)
+        chosen = choose(available, wanted, what=what, where=self.where, also=also, taken=taken)
         names = tuple(dict.fromkeys(part for name in chosen for part in parts.get(name, (name,))))
         self.store.check(names)
         return replace(self, names=names)

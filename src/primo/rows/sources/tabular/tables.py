@@ -136,7 +136,8 @@ def table_source(
     r"""Make a source of one table, or of a table of features and one of outcomes.
 
     `table` and `outcomes_table` are what `open_table` takes, or what it returned, if the two need
-    different settings; `features` and `outcomes` are names and patterns of columns, and `levels` those
+    different settings; `features` and `outcomes` are names and patterns of columns (features "*": all
+    that are not outcomes), and `levels` those
     of categories, which become indicators (`open_table`); `outcome_levels` are those of the outcomes, if
     the same names or patterns mean something else there. Two tables are
     joined by `id_column`, and hold the people who are in both. Without ids, `same_order=True` states
@@ -177,13 +178,16 @@ def table_source(
         )
 
     whole = opened(table)
-    left = with_levels(whole, levels).select(features, what="features")
     if outcomes_table is None:
         right = with_levels(whole, outcome_levels).select(outcomes, what="outcomes")
+        left = with_levels(whole, levels).select(
+            features, what="features", taken=stored_names(right)
+        )
         refuse_overlap(stored_names(left), stored_names(right))
         known = {**levels_of(left), **levels_of(right)}
         both = with_levels(whole, known).select([*left.names, *right.names])
         return SplitSource(columns=both, d=len(left.names), rows=range(left.n))
+    left = with_levels(whole, levels).select(features, what="features")
     other = with_levels(opened(outcomes_table), outcome_levels)
     right = other.select(outcomes, what="outcomes")
     refuse_overlap(left.names, right.names)
