@@ -55,10 +55,13 @@ def explain_rounds(made: Plan) -> tuple[int, Message]:
     largest = f"the noise of the association is {steps:.1%} of the largest that is possible"
     if steps >= FOLLOWED:
         return 1, Message.of(f"{largest} (less than {FOLLOWED:.0%} is asked for)")
-    count = SOME if steps < CLEAR and length_noise(made, SOME) < TOLD else FEW
+    # With an intercept the spread about the means comes from the rounds of the outcomes themselves, and
+    # the first of many knows too little of it.
+    some = not made.intercept and steps < CLEAR and length_noise(made, SOME) < TOLD
+    count = SOME if some else FEW
     return count, Message.of(
         f"each round tells {told} (less than {TOLD:.0%} is asked for), and {largest} (less than "
-        f"{FOLLOWED:.0%} is asked for; {SOME} rounds below {CLEAR:.0%})"
+        f"{FOLLOWED:.0%} is asked for; {SOME} rounds below {CLEAR:.0%} without an intercept)"
     )
 
 
