@@ -7,22 +7,32 @@ import math
 from primo.errors import Message
 from primo.planning.plan import Plan
 from primo.planning.rounds import why_one_round
-from primo.released.estimate.rounds.gradual import LOST, lost_in_noise
+from primo.released.estimate.rounds.trial import LOST, lost_in_noise
 
-__all__ = ["explain_rounds", "length_noise", "one_round_only", "recommend_rounds"]
+__all__ = [
+    "association_noise",
+    "explain_rounds",
+    "length_noise",
+    "one_round_only",
+    "recommend_rounds",
+]
 
-FEW, MANY = 3, 25
+FEW, SOME, MANY = 3, 6, 25
 
 #: Relative noise of the mean squared length of residuals, as a round tells it, above which clips would
 #: follow the noise.
 TOLD = 0.1
 
+#: Noise of the association of all rounds over the largest that is possible, above which steps would
+#: follow the noise; and up to which more than a few are worth it.
+FOLLOWED, CLEAR = 0.1, 0.03
+
 
 def recommend_rounds(made: Plan) -> int:
     """Return how many rounds a release should have that could have several.
 
-    Many where most of the covariance is lost in noise, otherwise few; one where a round could not tell
-    how long residuals are.
+    Many where most of the covariance is lost in noise, otherwise some or few; one where a round could
+    not tell how long residuals are, or the association is too noisy to take steps by.
     `made` is its plan with one round. Guarantee: a function of the plan, so of public numbers alone.
     """
     return explain_rounds(made)[0]
@@ -38,11 +48,21 @@ def explain_rounds(made: Plan) -> tuple[int, Message]:
         return MANY, Message.of(
             "most of the covariance is lost in noise, and many rounds average it"
         )
-    noise = length_noise(made, FEW)
+    noise, steps = length_noise(made, FEW), association_noise(made)
     told = f"the length of what is left, to {noise:.1%} of the largest that is possible"
-    if noise < TOLD:
-        return FEW, Message.of(f"each round tells {told} (less than {TOLD:.0%} is asked for)")
-    return 1, Message.of(f"a round could tell {told} only (less than {TOLD:.0%} is asked for)")
+    if noise >= TOLD:
+        return 1, Message.of(f"a round could tell {told} only (less than {TOLD:.0%} is asked for)")
+    largest = f"the noise of the association is {steps:.1%} of the largest that is possible"
+    if steps >= FOLLOWED:
+        return 1, Message.of(f"{largest} (less than {FOLLOWED:.0%} is asked for)")
+    # With an intercept the spread about the means comes from the rounds of the outcomes themselves, and
+    # the first of many knows too little of it.
+    some = not made.intercept and steps < CLEAR and length_noise(made, SOME) < TOLD
+    count = SOME if some else FEW
+    return count, Message.of(
+        f"each round tells {told} (less than {TOLD:.0%} is asked for), and {largest} (less than "
+        f"{FOLLOWED:.0%} is asked for; {SOME} rounds below {CLEAR:.0%} without an intercept)"
+    )
 
 
 def one_round_only(made: Plan) -> Message | None:
@@ -63,3 +83,12 @@ def length_noise(made: Plan, rounds: int) -> float:
     """
     noise = made.outcome_sigma * math.sqrt(rounds * made.l)
     return noise / (made.n * made.outcomes.norm**2)
+
+
+def association_noise(made: Plan) -> float:
+    """Return the length of the association's noise over the largest association, n·b_x·b_y.
+
+    All rounds together have the noise of one release.
+    """
+    noise = made.association_sigma * math.sqrt(made.width * made.l)
+    return noise / (made.n * made.feature_norm * made.outcomes.norm)

@@ -131,7 +131,7 @@ def estimate_coefficients(release: ReleasedMoments, estimation: Estimation) -> C
 
 def _coefficients(release: ReleasedMoments, estimation: Estimation) -> Coefficients:
     plan = release.plan
-    if estimation.estimator == "auto" and release.rounds and is_gradual(plan):
+    if estimation.estimator == "auto" and is_gradual(plan, release.rounds):
         return _in_data_units(release, gradual_coefficients(plan, release.rounds), "gradual")
     if release.blocks is not None or release.public_blocks is not None:
         return _from_blocks(release, estimation)

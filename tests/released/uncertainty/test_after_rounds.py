@@ -1,10 +1,13 @@
 """What a release of several rounds may be trusted with (see benchmarks.coverage_rounds)."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import primo
-from primo.released.estimate.rounds import is_gradual
+from primo.released.estimate.rounds.lengths import outcomes_whole
+from primo.released.estimate.rounds.trial import HELD, TRIED, is_gradual, is_lost
 from primo.released.uncertainty import trust
 from primo.released.uncertainty.system import system_of
 
@@ -27,6 +30,26 @@ def fitted(norm, *, rounds=3, n=5000, d=5, l=4, epsilon=5):
     return model.release_, 1 - residual.var(axis=0) / y.var(axis=0)
 
 
+def short_residuals(release):
+    """Rounds in which the residuals that decide about small steps are a third as long as outcomes."""
+    rounds = list(release.rounds)
+    norm, n, l = release.plan.outcomes.norm, release.plan.n, release.plan.l
+    for number in range(HELD + TRIED):
+        length = norm / 2 if number < HELD else norm / 6
+        moments = n * length**2 / l * np.eye(l)
+        start = np.zeros_like(rounds[number].coefficients)
+        if number >= HELD:
+            start[0] = 0.1
+        rounds[number] = dataclasses.replace(
+            rounds[number],
+            outcome_moments=moments,
+            outcome_sigma=1e-3,
+            clip=norm,
+            coefficients=start,
+        )
+    return tuple(rounds)
+
+
 @pytest.mark.filterwarnings("ignore::primo.errors.ReproducibleNoiseWarning")
 class TestRSquared:
     def test_whole_outcomes_are_trusted_and_right(self):
@@ -36,17 +59,35 @@ class TestRSquared:
         np.testing.assert_allclose(found.r_squared, true, atol=0.06)
 
     def test_shortened_outcomes_leave_it_open(self):
-        release, true = fitted(0.9)
+        release, _ = fitted(0.9)
         found = release.goodness_of_fit()
         assert not found.trusted.any()
         assert (found.lower == 0).all()
         assert (found.upper == 1).all()
-        # Even so the guess is one for whole outcomes: moments as they were cut would say 1.5 times that.
-        assert np.abs(found.r_squared / true - 1).max() < 0.15
+
+    def test_outcomes_as_long_as_their_bound_are_taken_as_whole(self):
+        """Yes or no, coded as ±1 with norm 1: nothing is shortened, though all are at the bound."""
+        rng = np.random.default_rng(3)
+        x = rng.normal(size=(6000, 4))
+        y = np.sign(x[:, :1] + rng.normal(size=(6000, 1)))
+        settings = {"feature_bounds": primo.Bounds(norm=4.0), "random_state": 4}
+        settings["outcome_bounds"] = primo.Bounds(norm=1.0)
+        model = primo.PrimoRegressor(5, 1e-7, rounds=6, **settings).fit(x, y)
+        release = model.release_
+        residual = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
+        assert outcomes_whole(release.plan, release.rounds)
+        found = release.goodness_of_fit().r_squared
+        np.testing.assert_allclose(found, 1 - residual.var() / y.var(), atol=0.1)
+        # Residuals of such outcomes have the length that a clip for normal ones would cut to medians.
+        assert 1 - np.mean((y - model.predict(x).reshape(-1, 1)) ** 2) / y.var() > 0.3
 
     def test_many_small_steps_are_outside_the_noise_law(self):
         release, _ = fitted(1.5, rounds=12, n=400, d=60, l=2, epsilon=1)
-        assert is_gradual(release.plan)
+        assert is_lost(release.plan)
+        if not is_gradual(release.plan, release.rounds):  # noise decides: nothing to doubt then
+            assert not system_of(release).warnings
+        release = dataclasses.replace(release, rounds=short_residuals(release))
+        assert is_gradual(release.plan, release.rounds)
         (why,) = system_of(release).warnings
         assert "small steps" in why
         assert why in " ".join(trust.doubts(system_of(release)))

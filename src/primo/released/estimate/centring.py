@@ -189,9 +189,7 @@ def centred(release: ReleasedMoments) -> Centred:
             doubt=doubt,
             slopes_kept=share_of_slopes(release),
             largest_variation=(
-                plan.n * plan.outcomes.norm**2
-                if plan.protection.outcomes_private and plan.rounds is None
-                else math.inf
+                plan.n * plan.outcomes.norm**2 if plan.protection.outcomes_private else math.inf
             ),
         ),
         axis=axis,

@@ -25,6 +25,7 @@ from primo.released.estimate.bordered import arrowhead
 from primo.released.estimate.centring import mirror, reflect
 from primo.released.estimate.large import LARGE
 from primo.released.estimate.rounds import is_gradual
+from primo.released.estimate.rounds.pooling import own_outcome_moments
 from primo.released.kept import kept
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.posterior import Outcomes, Posterior, posterior_of, projected
@@ -323,7 +324,7 @@ def _system(release: ReleasedMoments) -> System:
         warnings.append(f"the covariance is that of {plan.sampled} sampled rows")
     if plan.covariance_origin is CovarianceOrigin.REFERENCE:
         warnings.append("the covariance is that of a reference panel")
-    if release.rounds and is_gradual(plan):
+    if is_gradual(plan, release.rounds):
         warnings.append("the coefficients are those of many small steps, not of the moments")
     return System(
         n=plan.n,
@@ -373,9 +374,11 @@ def variation_of(release: ReleasedMoments) -> tuple[Floats, Floats]:
     then an average over the outcomes, not that of each.
     """
     plan = release.plan
-    moments = release.outcome_moments
+    moments, sigma = release.outcome_moments, release.outcome_sigma
+    if release.rounds:  # what is pooled has directions of other rounds, which rest on a model
+        moments, sigma = own_outcome_moments(plan, release.rounds)
     raw = np.array(np.diagonal(moments) if moments.ndim == 2 else moments, dtype=np.float64)
-    variance = np.full(plan.l, release.outcome_sigma**2)
+    variance = np.full(plan.l, sigma**2)
     if plan.intercept:
         means = release.association[-1] / (plan.n * plan.constant)
         mean_variance = release.mean_sigma**2
@@ -383,7 +386,7 @@ def variation_of(release: ReleasedMoments) -> tuple[Floats, Floats]:
         variance += plan.n**2 * mean_variance * (4 * means**2 + 2 * mean_variance)
     common = float(raw.mean())
     kept = 1.0
-    if plan.l >= 4 and release.outcome_sigma > 0:
+    if plan.l >= 4 and sigma > 0:
         scatter = float(np.sum((raw - common) ** 2 / variance))
         kept = max(0.0, 1 - (plan.l - 3) / scatter) if scatter > 0 else 0.0
         kept = kept if kept < 0.5 else 1.0

@@ -1,7 +1,8 @@
 """What follows from the rounds released so far: pooled moments, and what the next round looks at."""
 
-from primo.released.estimate.rounds.gradual import gradual_coefficients, is_gradual
+from primo.released.estimate.rounds.gradual import gradual_coefficients
 from primo.released.estimate.rounds.pooling import pool
 from primo.released.estimate.rounds.step import next_step
+from primo.released.estimate.rounds.trial import is_gradual
 
 __all__ = ["gradual_coefficients", "is_gradual", "next_step", "pool"]

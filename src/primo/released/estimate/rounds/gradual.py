@@ -15,12 +15,14 @@ direction, whose error is aτ²(1 − f)² + σ̄²f²/a; S is where the sum of 
 association and σ̄ its noise once all rounds are released. A round goes as much of the way as it has of
 the precision: residuals become shorter, and the first steps know least. The result is the mean of the
 last steps.
+
+Whether any small step is taken is decided after a few rounds (`trial`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,39 +30,41 @@ from numpy.typing import NDArray
 from primo.planning.plan import Plan
 from primo.released.estimate.rounds.lengths import residual_lengths
 from primo.released.estimate.rounds.pooling import expected_product, pool
+from primo.released.estimate.rounds.trial import HELD, TRIED, is_gradual
 from primo.released.estimate.spectrum import possible_spectrum
 from primo.released.rounds import ReleasedRound
 
-__all__ = ["LOST", "gradual_coefficients", "gradual_step", "is_gradual", "lost_in_noise"]
+__all__ = ["gradual_coefficients", "gradual_step"]
 
 Matrix = NDArray[np.float64]
 
-MANY = 12  # rounds, at least, for steps this small
-LOST = 4.0  # radius of the covariance's noise over the mean eigenvalue of rows of full length
 DAMPING = 0.5  # of the radius
 WAYS = np.geomspace(0.01, 1000, 120)  # that are tried, in units of 1/(the largest eigenvalue)
 AVERAGED = 0.2  # of the steps, the last ones
 
 
-def is_gradual(plan: Plan) -> bool:
-    """Whether the rounds of a plan take small steps; from public numbers alone."""
-    if plan.rounds is None or plan.rounds.count < MANY or not plan.covariance_noisy:
-        return False
-    return lost_in_noise(plan, rounds=plan.rounds.count) > LOST
+def gradual_step(
+    plan: Plan,
+    rounds: Sequence[ReleasedRound],
+    estimate: Callable[[Sequence[ReleasedRound]], Matrix],
+) -> Matrix:
+    """Return the coefficients (width, l) that the round after the given ones looks at; 0: the outcomes.
 
-
-def lost_in_noise(plan: Plan, *, rounds: int = 1) -> float:
-    """Return the radius of the noise of Â, pooled, over the mean eigenvalue of rows of full length."""
-    radius = plan.covariance_sigma * math.sqrt(2 * plan.width / rounds)
-    return radius * plan.width / (plan.n * plan.feature_norm**2)
-
-
-def gradual_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Matrix:
-    """Return the coefficients (width, l) that the step after the given rounds leads to.
+    `estimate` is the library's own estimator of rounds together.
 
     Guarantee: a deterministic function of released numbers.
     Cost: one decomposition of the covariance and four products of width² by l.
     """
+    if len(rounds) == HELD:
+        return estimate(rounds)
+    if HELD < len(rounds) < HELD + TRIED:
+        return rounds[-1].coefficients
+    if not is_gradual(plan, rounds):
+        return np.zeros_like(rounds[0].coefficients)
+    return _small_step(plan, rounds)
+
+
+def _small_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Matrix:
     last, pooled = rounds[-1], pool(plan, rounds)
     kappa = residual_lengths(plan, rounds).slopes
     values, vectors = np.linalg.eigh(pooled.covariance)
@@ -82,7 +86,7 @@ def gradual_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Matrix:
 def gradual_coefficients(plan: Plan, rounds: Sequence[ReleasedRound]) -> Matrix:
     """Return the mean of the coefficients (width, l) after the last steps."""
     kept = max(1, round(AVERAGED * len(rounds)))
-    steps = [*(released.coefficients for released in rounds[1:]), gradual_step(plan, rounds)]
+    steps = [*(released.coefficients for released in rounds[1:]), _small_step(plan, rounds)]
     return np.asarray(np.mean(steps[-kept:], axis=0))
 
 

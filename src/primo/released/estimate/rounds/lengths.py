@@ -9,6 +9,11 @@ the residuals by its mean slope
 because a residual inside passes whole, and one outside keeps only its direction. Dividing by κ is what
 makes rounds of different clips comparable. An error in κ multiplies what is left and nothing else, so it
 vanishes as rounds go on.
+
+The model is for residuals that are about normal. Others, such as those of a yes-or-no outcome or of
+rates with a few high ones, are all about as long as each other, or nearly all short. A clip that many
+residuals exceed moves the fit toward one of medians, which is another one for them. So a clip is first
+longer than most residuals (`clip_in_lengths`), and shorter only after the model was seen to hold.
 """
 
 from __future__ import annotations
@@ -29,10 +34,12 @@ __all__ = [
     "Lengths",
     "clip_in_lengths",
     "directions",
+    "is_of_outcomes",
     "length_of",
     "mean_slope",
     "outcomes_whole",
     "residual_lengths",
+    "squares_of",
 ]
 
 Matrix = NDArray[np.float64]
@@ -40,7 +47,11 @@ Matrix = NDArray[np.float64]
 #: Above this mean of min(‖r‖², c²)/c² nearly all residuals are clipped, and it says little of s.
 SATURATED = 0.97
 WHOLE = 0.995  # mean slope of the outcomes' own clip above which it hardly shortens them
-FARTHEST = 2.0  # times the expected length: no further is an observed one believed
+LEAST_SLOPE = 0.35  # a smaller one is not believed: dividing by it would make a step longer
+AS_EXPECTED = 0.15  # relative difference of squared lengths up to which the model holds
+SEVERAL = 4.0  # directions that residuals have at least, for the model to be seen to hold
+KNOWN = 0.2  # relative error of an expected squared length that this can be judged by
+SHORTEST = 0.5  # clip in lengths
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,15 +63,29 @@ class Lengths:
     directions: float  # m
     saturated: bool  # whether nearly all residuals of the last round were clipped
 
+    def about_normal(self, expected: float, error: float) -> bool:
+        """Whether the last round's residuals are as long as expected, if the model holds.
 
-def clip_in_lengths(m: float) -> float:
-    """Return the clip of a round over the length of its residuals: 0.3 for one outcome, 1 for many.
+        `expected` is their mean squared length as it follows from the outcomes' own, and `error` its
+        standard deviation. Few long residuals among short ones, or lengths that are all alike, make the
+        length that the model finds another one.
+        """
+        if len(self.lengths) < 2 or self.saturated or self.directions < SEVERAL:
+            return False
+        if 2 * error > KNOWN * expected:
+            return False
+        return abs(float(self.lengths[-1]) ** 2 / expected - 1) < AS_EXPECTED
 
-    What a clip costs is c/κ. For one outcome it is the less the smaller the clip; for many outcomes it
-    hardly depends on it. But a clip that all residuals exceed says nothing of how long they are: with
-    this one about a quarter of them are shorter, whatever m is.
+
+def clip_in_lengths(m: float, *, normal: bool) -> float:
+    """Return the clip of a round over the length of its residuals.
+
+    Where the model was seen to hold (`normal`): 0.5 for one outcome, 1 for many. What a clip costs is
+    c/κ. For one outcome it is the less the smaller the clip; for many outcomes it hardly depends on it.
+    But a clip that all residuals exceed says nothing of how long they are.
+    Otherwise 1.8 for one outcome, 1 for many: longer than nearly all residuals.
     """
-    return float(1 - 0.7 * m ** (-2 / 3))
+    return max(1 - 0.7 * m ** (-2 / 3), SHORTEST) if normal else 1 + 0.8 / math.sqrt(m)
 
 
 def mean_slope(length: float, clip: float, m: float) -> float:
@@ -123,38 +148,55 @@ def directions(plan: Plan, first: ReleasedRound) -> tuple[float, float]:
 def outcomes_whole(plan: Plan, rounds: Sequence[ReleasedRound]) -> bool:
     """Whether the first round hardly shortened the outcomes; True where there is one round only.
 
-    Otherwise their length is that of a model, which is good enough for steps, but not for R².
+    Later rounds take residuals of whole outcomes: what they add is then not a part of the same Σy².
+    Outcomes that are all as long as their bound, such as indicators, look the same as outcomes that are
+    all longer. Bounds are taken at their word then, as in one release.
     """
-    return not rounds or float(residual_lengths(plan, rounds[:1]).slopes[0]) > WHOLE
+    if not rounds:
+        return True
+    first = rounds[0]
+    squares = _mean_square(plan, first)
+    if squares >= SATURATED * first.clip**2:
+        return True
+    m, _ = directions(plan, first)
+    return mean_slope(length_of(squares, first.clip, m), first.clip, m) > WHOLE
 
 
 def residual_lengths(plan: Plan, rounds: Sequence[ReleasedRound]) -> Lengths:
     """Return length and slope of every round, from released numbers.
 
-    A later round's clip was made for a length that was expected. Where enough residuals were not
-    clipped, the round itself says how long they are; it is believed up to a factor of `FARTHEST`.
+    The first round's clip is the outcomes' own norm, a stated bound: its slope counts as 1, as it does
+    in one release. So does that of any other round of the outcomes themselves.
     """
-    of_outcomes, m = directions(plan, rounds[0])
-    lengths = []
+    _, m = directions(plan, rounds[0])
+    lengths, slopes = [], []
     saturated = False
     for number, released in enumerate(rounds):
-        moments, clip = released.outcome_moments, released.clip
-        total = float(np.trace(moments) if moments.ndim == 2 else moments.sum())
-        squares = max(total, released.outcome_sigma * math.sqrt(len(moments))) / plan.n
-        saturated = squares >= SATURATED * clip**2
-        own = m if number else of_outcomes
-        seen = length_of(min(squares, SATURATED * clip**2), clip, own)
-        if number == 0:
-            lengths.append(max(seen, math.sqrt(squares)))
+        squares, clip = _mean_square(plan, released), released.clip
+        saturated = number > 0 and squares >= SATURATED * clip**2
+        if is_of_outcomes(plan, released):
+            lengths.append(math.sqrt(squares))
+            slopes.append(1.0)
             continue
-        expected = clip / clip_in_lengths(m)
-        if not saturated or seen > expected:
-            expected = float(np.clip(seen, expected / FARTHEST, expected * FARTHEST))
-        lengths.append(expected)
-    slopes = [
-        mean_slope(s, released.clip, m if number else of_outcomes)
-        for number, (s, released) in enumerate(zip(lengths, rounds, strict=True))
-    ]
+        lengths.append(length_of(min(squares, SATURATED * clip**2), clip, m))
+        slopes.append(max(mean_slope(lengths[-1], clip, m), LEAST_SLOPE))
     return Lengths(
         lengths=np.array(lengths), slopes=np.array(slopes), directions=m, saturated=saturated
     )
+
+
+def is_of_outcomes(plan: Plan, released: ReleasedRound) -> bool:
+    """Whether a round looked at the outcomes themselves, as the first one does."""
+    return released.clip == plan.outcomes.norm and not released.coefficients.any()
+
+
+def squares_of(released: ReleasedRound) -> float:
+    """Σ‖r‖² as a round released it; noise may make it negative."""
+    moments = released.outcome_moments
+    return float(np.trace(moments) if moments.ndim == 2 else moments.sum())
+
+
+def _mean_square(plan: Plan, released: ReleasedRound) -> float:
+    """Mean of ‖r‖² after the clip, at least the noise of its sum."""
+    noise = released.outcome_sigma * math.sqrt(plan.l)
+    return max(squares_of(released), noise) / plan.n

@@ -7,14 +7,18 @@ is expected to be given Â, and weights ω_t ∝ κ_t²/σ_t² that add up to 1,
     Ĝ = Σ ω_t (G_t/κ_t + Ã W_t) = Ã w + Σ ω_t e_t/κ_t + (A − Ã)(w − W̄),   W̄ = Σ ω_t W_t:
 
 the noise of the association is that of one release with the budget of all rounds at their clips, and
-what is not known of the covariance multiplies only what is left, w − W̄. W_1 = 0, so the share of the
-later rounds' weights says how much of w that can be. Â in the place of Ã would bring its noise times W̄
-into Ĝ, which looks like the association of a signal W̄: each round would confirm the errors of the last.
+what is not known of the covariance multiplies only what is left, w − W̄. The share of the weights of
+rounds that started from other coefficients than 0 says how much of w that can be. Â in the place of Ã
+would bring its noise times W̄ into Ĝ, which looks like the association of a signal W̄: each round would
+confirm the errors of the last.
 
-The outcome moments are those of the first round, which saw the outcomes themselves, made as long as
-the outcomes were before they were clipped (`lengths`). Adding those of later rounds back up,
-RᵀR + WᵀG + GᵀW + WᵀÂW, would bring the noise of G into them: the directions of outcomes that look
-strong would then be those of the noise, and the two-sided filter would let it pass.
+A round with W_t = 0 and the outcomes' own norm for a clip is one of the outcomes themselves: any number
+of them make one release with their budgets together.
+
+The directions of the outcome moments come from all rounds, M = Σ v_t (R_tᵀR_t/ρ_t + W_tᵀÃW_t) with ρ_t
+the share of Σ‖r‖² that the clip let through and v_t by precision, and their sum from the rounds of the
+outcomes themselves, the only ones whose Σ‖y‖² needs no model. Cross terms WᵀG are left out: they would
+bring the noise of G in, and the directions of outcomes that look strong would be those of the noise.
 """
 
 from __future__ import annotations
@@ -27,11 +31,17 @@ from numpy.typing import NDArray
 
 from primo.planning.plan import Plan
 from primo.released.estimate.centring import constant_part, reflect
-from primo.released.estimate.rounds.lengths import residual_lengths
+from primo.released.estimate.rounds.lengths import (
+    Lengths,
+    is_of_outcomes,
+    residual_lengths,
+    squares_of,
+)
+from primo.released.estimate.rounds.trial import is_used
 from primo.released.estimate.spectrum import possible_spectrum
 from primo.released.rounds import Pooled, ReleasedRound, Scales
 
-__all__ = ["expected_product", "pool"]
+__all__ = ["expected_product", "own_outcome_moments", "pool"]
 
 Matrix = NDArray[np.float64]
 
@@ -41,29 +51,40 @@ def pool(plan: Plan, rounds: Sequence[ReleasedRound]) -> Pooled:
 
     Cost: O(width²·l) for the product ÂW̄, and sums over the rounds.
     """
-    first = rounds[0]
     shares, sigma1 = _weights(np.array([r.covariance_sigma for r in rounds]))
     covariance = _mean(shares, [r.covariance for r in rounds])
+    rounds = [r for r, used in zip(rounds, is_used(plan, rounds), strict=True) if used]
     found = residual_lengths(plan, rounds)
     kappa = found.slopes
-    whole = _unshortened(first, found.lengths[0], plan.n)
     shares, sigma2 = _weights(np.array([r.association_sigma for r in rounds]) / kappa)
     offset = _mean(shares, [r.coefficients for r in rounds])
     association = _mean(shares / kappa, [r.association for r in rounds]) + expected_product(
         plan, covariance, sigma1, offset
     )
+    stepped = [bool(r.coefficients.any()) for r in rounds]
+    outcome_moments, sigma3 = _outcome_moments(plan, rounds, found, covariance, sigma1)
     return Pooled(
         covariance=covariance,
         association=association,
-        outcome_moments=whole * first.outcome_moments,
+        outcome_moments=outcome_moments,
         scales=Scales(
             covariance=sigma1,
             association=sigma2,
-            outcome=whole * first.outcome_sigma,
-            carried=float(shares[1:].sum()),
+            outcome=sigma3,
+            carried=float(shares[stepped].sum()),
         ),
         offset=offset,
     )
+
+
+def own_outcome_moments(plan: Plan, rounds: Sequence[ReleasedRound]) -> tuple[Matrix, float]:
+    """Return YᵀY, or its diagonal, from the rounds of the outcomes themselves, and its noise scale.
+
+    What later rounds say of the variance of one outcome rests on a model of residuals.
+    """
+    own = [released for released in rounds if is_of_outcomes(plan, released)]
+    shares, sigma = _weights(np.array([released.outcome_sigma for released in own]))
+    return _mean(shares, [released.outcome_moments for released in own]), sigma
 
 
 def expected_product(plan: Plan, covariance: Matrix, sigma: float, coefficients: Matrix) -> Matrix:
@@ -93,14 +114,33 @@ def _filtered(values: Matrix, vectors: Matrix, sigma: float, coefficients: Matri
     return np.asarray(vectors @ (expected[:, None] * (vectors.T @ coefficients)))
 
 
-def _unshortened(first: ReleasedRound, length: float, n: int) -> float:
-    """Return what outcome moments are multiplied by to be those of the outcomes before their clip.
-
-    The association is that of whole outcomes once it is divided by κ; R² is a ratio of the two.
-    """
-    moments = first.outcome_moments
-    total = float(np.trace(moments) if moments.ndim == 2 else moments.sum())
-    return max(n * length**2 / total, 1.0) if total > 0 else 1.0
+def _outcome_moments(
+    plan: Plan, rounds: Sequence[ReleasedRound], found: Lengths, covariance: Matrix, sigma: float
+) -> tuple[Matrix, float]:
+    """Return YᵀY, or its diagonal, from all rounds together, and the scale of its noise."""
+    moments, alone = own_outcome_moments(plan, rounds)
+    others = [
+        (r, s) for r, s in zip(rounds, found.lengths, strict=True) if not is_of_outcomes(plan, r)
+    ]
+    if not others or moments.ndim == 1 or alone == 0:
+        return moments, alone
+    parts, scales = [moments], [alone]
+    for released, length in others:
+        through = squares_of(released) / (plan.n * length**2)
+        if through <= 0:  # lost in noise
+            continue
+        through = min(through, 1.0)
+        start = released.coefficients
+        fitted = start.T @ expected_product(plan, covariance, sigma, start)
+        parts.append(released.outcome_moments / through + (fitted + fitted.T) / 2)
+        scales.append(released.outcome_sigma / through)
+    shares, together = _weights(np.array(scales))
+    mixed = _mean(shares, parts)
+    total = float(np.trace(mixed))
+    if total <= 0 or float(np.trace(moments)) <= 0:
+        return moments, alone
+    factor = float(np.trace(moments)) / total
+    return np.asarray(factor * mixed), factor * together
 
 
 def _weights(scales: Matrix) -> tuple[Matrix, float]:
