@@ -12,6 +12,7 @@ import argparse
 import os
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +56,14 @@ def dpsgd(x: Matrix, y: Matrix) -> Callable[[], object]:
     from experiments.tuning import tuned
 
     d, l = x.shape[1], y.shape[1]
+    settings: dict[str, Any] = tuned("joint", d=d, l=l).parameters()
     model = DPSGDJoint(
         5,
         1 / len(x) ** 2,
         feature_bounds=1.2 * d**0.5,
         outcome_bounds=1.7 * l**0.5 + 1,
         random_state=0,
-        **tuned("joint", d=d, l=l).parameters(),
+        **settings,
     )
     return lambda: model.fit(x, y)
 
