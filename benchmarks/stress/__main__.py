@@ -2,7 +2,9 @@
 
 Runs the cells, and prints the results and whether they meet the targets; the exit status is 1 if not.
 With --quick only some cells are run, with 5 draws each, and only targets that make sense for few draws
-count.
+count. With --rounds auto the releases have several rounds, and AdaSSP, Iterative Hessian Mixing and the
+default with one round are run on the same rows (protections of one block are compared with methods that
+protect both).
 """
 
 from __future__ import annotations
@@ -32,17 +34,25 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--data", type=Path, default=SHARED, help="folder of the real data")
     parser.add_argument("--keep", type=Path, help="keep draws in this file, and use those in it")
+    parser.add_argument(
+        "--rounds", choices=("1", "auto"), default="1", help="of each release (1 by default)"
+    )
     parser.add_argument("--write", action="store_true", help="rewrite docs/stress.md")
     arguments = parser.parse_args()
     quick, only = arguments.quick, arguments.only
     chosen = [cell for cell in CELLS if only in cell.title and (cell.quick or not quick)]
     if not chosen:
         parser.error(f"no cell contains {only!r}")
-    if arguments.write and (quick or only):
-        parser.error("--write needs the whole suite, without --quick and --only")
+    if arguments.write and (quick or only or arguments.rounds == "auto"):
+        parser.error("--write needs the whole suite, without --quick, --only and --rounds")
     draws = arguments.draws or (QUICK_DRAWS if quick else DRAWS)
     results = run(
-        chosen, draws=draws, jobs=arguments.jobs, data=arguments.data, keep=arguments.keep
+        chosen,
+        draws=draws,
+        jobs=arguments.jobs,
+        data=arguments.data,
+        keep=arguments.keep,
+        rounds="auto" if arguments.rounds == "auto" else 1,
     )
     verdicts = judge(results)
     print(report(results, verdicts))

@@ -110,9 +110,13 @@ def _signed(value: float | None) -> str:
 
 def report(results: Sequence[Result], verdicts: Sequence[Verdict]) -> str:
     """Return the same in lines of plain text."""
-    rows: list[tuple[str, ...]] = [("", *_HEADER)]
+    of_all = (name for result in results if result.draws for name in result.rivals)
+    rivals = tuple(dict.fromkeys(of_all))
+    rows: list[tuple[str, ...]] = [("", *_HEADER, *rivals)]
     for result in results:
-        rows.append((result.cell.family, *_row(result)))
+        run = result.rivals if result.draws else ()
+        beside = (f"{result.mean(name, 'pooled'):.3f}" if name in run else "" for name in rivals)
+        rows.append((result.cell.family, *_row(result), *beside))
     # The reason why a cell was skipped is long, and does not make its column wide.
     width = [max(len(row[i]) for row in rows if len(row[2]) < 12) for i in range(len(rows[0]))]
     lines = ["  ".join(text.ljust(width[i]) for i, text in enumerate(row)).rstrip() for row in rows]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from benchmarks.stress.problem import Cell
-from benchmarks.stress.score import METHODS, Draw
+from benchmarks.stress.rivals import RIVALS
+from benchmarks.stress.score import METHODS, ONE_ROUND, Draw
 
 __all__ = ["STATISTICS", "Result"]
 
@@ -35,11 +37,16 @@ class Result:
         """Return the worst draw of what is published by default."""
         return min(self.scores("auto", statistic))
 
-    def behind(self, statistic: str) -> float:
+    def behind(self, statistic: str, methods: Iterable[str] = METHODS) -> float:
         """Return by how much the best other method is ahead of the default, in the mean."""
-        return max(self.mean(method, statistic) for method in METHODS) - self.mean(
-            "auto", statistic
-        )
+        run = [method for method in methods if method in self.draws[0].scores]
+        best = max(self.mean(method, statistic) for method in run)
+        return best - self.mean("auto", statistic)
+
+    @property
+    def rivals(self) -> tuple[str, ...]:
+        """What several rounds are compared with beside the methods; none for one round."""
+        return tuple(name for name in (ONE_ROUND, *RIVALS) if name in self.draws[0].scores)
 
     @property
     def published(self) -> list[tuple[float, float]]:

@@ -24,11 +24,17 @@ _BY_TITLE = {cell.title: cell for cell in CELLS}
 
 
 def run(
-    cells: Sequence[Cell], *, draws: int, jobs: int, data: Path, keep: Path | None = None
+    cells: Sequence[Cell],
+    *,
+    draws: int,
+    jobs: int,
+    data: Path,
+    keep: Path | None = None,
+    rounds: int | str = 1,
 ) -> list[Result]:
     """Run `draws` draws of every cell, or take them from the file of an earlier run."""
     titles = {cell.title for cell in cells}
-    made = {key: found for key, found in _kept(keep) if key[0] in titles and key[1] < draws}
+    made = {key: found for key, found in _kept(keep, rounds) if key[0] in titles and key[1] < draws}
     skipped: dict[str, str] = {}
     wanted = [(c.title, k) for c in cells for k in range(draws) if (c.title, k) not in made]
     # One thread of BLAS per process: a process has a core. Workers read this when they start.
@@ -37,7 +43,7 @@ def run(
     with ProcessPoolExecutor(
         jobs, mp_context=get_context("spawn"), initializer=real.use_folder, initargs=(data,)
     ) as pool:
-        waiting = {pool.submit(_one, title, draw): (title, draw) for title, draw in wanted}
+        waiting = {pool.submit(_one, title, draw, rounds): (title, draw) for title, draw in wanted}
         for count, done in enumerate(as_completed(waiting), 1):
             title, draw = waiting[done]
             found = _result(done, title, draw)
@@ -48,8 +54,8 @@ def run(
             made[title, draw] = found
             if keep is not None:
                 with keep.open("a") as file:
-                    line = {"cell": title, "draw": draw, "found": asdict(found)}
-                    file.write(json.dumps(line) + "\n")
+                    line = {"cell": title, "draw": draw, "rounds": rounds}
+                    file.write(json.dumps(line | {"found": asdict(found)}) + "\n")
     _say("", end="\n")
     return [
         Result(
@@ -61,10 +67,10 @@ def run(
     ]
 
 
-def _one(title: str, draw: int) -> Draw | str:
+def _one(title: str, draw: int, rounds: int | str) -> Draw | str:
     """Run one draw in a worker; a cell whose data are absent says so."""
     try:
-        return score_draw(_BY_TITLE[title], draw)
+        return score_draw(_BY_TITLE[title], draw, rounds)
     except MissingData as reason:
         return str(reason)
 
@@ -76,13 +82,15 @@ def _result(done: Future[Draw | str], title: str, draw: int) -> Draw | str:
         raise RuntimeError(f"draw {draw} of {title!r} failed") from error
 
 
-def _kept(keep: Path | None) -> Iterator[tuple[tuple[str, int], Draw]]:
+def _kept(keep: Path | None, rounds: int | str) -> Iterator[tuple[tuple[str, int], Draw]]:
     if keep is None or not keep.exists():
         return
     whole = [line for line in keep.read_text().splitlines(keepends=True) if line.endswith("\n")]
     keep.write_text("".join(whole))  # an incomplete line is computed again
     for line in whole:
         found = json.loads(line)
+        if found.get("rounds", 1) != rounds:
+            continue
         yield (found["cell"], found["draw"]), Draw.from_json(found["found"])
 
 

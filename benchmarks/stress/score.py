@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 import primo
 from benchmarks.stress.checks import Fit, check_fit, forecast
 from benchmarks.stress.problem import Cell, Problem
+from benchmarks.stress.rivals import predict_rival, rivals_for
 
-__all__ = ["ESTIMATORS", "METHODS", "Draw", "Score", "make_release", "score_draw"]
+__all__ = ["ESTIMATORS", "METHODS", "ONE_ROUND", "Draw", "Score", "make_release", "score_draw"]
 
 Matrix = NDArray[np.float64]
 
 ESTIMATORS = ("auto", "ridge", "filter")
 METHODS = (*ESTIMATORS, "mean only")
+ONE_ROUND = "one round"  # the default of a release of its own, beside several rounds
 FORECASTS = 3  # draws of a cell that are forecast: what they differ in is the panel
 JUDGED = 6  # draws of a cell whose published coefficients are estimated, which takes many fits
 
@@ -37,7 +39,7 @@ class Draw:
     """All results of one draw of a cell."""
 
     shape: tuple[int, int, int]  # n, d, l
-    scores: dict[str, Score]  # by method, "true mean" included
+    scores: dict[str, Score]  # by method, "true mean" included; with rounds also the rivals
     fit: Fit
     forecast: float | None  # R² predicted before the data; of the first draws only
 
@@ -52,7 +54,7 @@ class Draw:
         )
 
 
-def make_release(cell: Cell, problem: Problem, seed: int) -> primo.Release:
+def make_release(cell: Cell, problem: Problem, seed: int, rounds: int | str = 1) -> primo.Release:
     """Fit the rows with seeded noise: repeatable, and marked as not for publication."""
     n, _, _ = problem.shape
     model = primo.PrimoRegressor(
@@ -63,6 +65,7 @@ def make_release(cell: Cell, problem: Problem, seed: int) -> primo.Release:
         outcome_bounds=problem.outcome_bounds,
         fit_intercept=cell.intercept,
         estimator="ridge",  # the cheapest: estimators are compared afterwards
+        rounds=rounds,
         n_jobs=1,
         random_state=seed,
     )
@@ -95,11 +98,12 @@ def r_squared(problem: Problem, predicted: Matrix, scale: Matrix) -> Score:
     )
 
 
-def score_draw(cell: Cell, draw: int) -> Draw:
-    """Make one release and judge everything that is made from it."""
+def score_draw(cell: Cell, draw: int, rounds: int | str = 1) -> Draw:
+    """Make one release and judge everything that is made from it; with rounds also one and rivals."""
     rng = cell.rng(draw)
     problem = cell.problem(rng)
-    release = make_release(cell, problem, int(rng.integers(2**31)))
+    seed = int(rng.integers(2**31))
+    release = make_release(cell, problem, seed, rounds)
     scale = release.plan.outcomes.scale
     scores = {}
     for name in ESTIMATORS:
@@ -107,6 +111,12 @@ def score_draw(cell: Cell, draw: int) -> Draw:
         scores[name] = r_squared(problem, fitted.predict(problem.held_features), scale)
     scores["mean only"] = r_squared(problem, released_means(release), scale)
     scores["true mean"] = r_squared(problem, problem.outcomes.mean(axis=0), scale)
+    if rounds != 1:
+        one = primo.coefficients(make_release(cell, problem, seed))
+        scores[ONE_ROUND] = r_squared(problem, one.predict(problem.held_features), scale)
+        for name in rivals_for(problem):
+            made = predict_rival(name, problem, release.plan, seed)
+            scores[name] = r_squared(problem, made, scale)
     return Draw(
         shape=problem.shape,
         scores=scores,

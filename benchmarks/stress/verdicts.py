@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.stress.results import STATISTICS, Result
+from benchmarks.stress.rivals import RIVALS
+from benchmarks.stress.score import ONE_ROUND
 
 __all__ = ["Verdict", "judge"]
 
@@ -38,6 +40,7 @@ def judge(results: Sequence[Result]) -> list[Verdict]:
         _no_cliff(run),
         *_floors(run),
         *_behind(run),
+        *_rivals([r for r in run if r.rivals]),
         _broken(run),
         _published(run),
         _covered(run),
@@ -83,6 +86,30 @@ def _behind(results: Sequence[Result]) -> Iterator[Verdict]:
             met=not late,
             found=f"{len(late)} of {len(results)} cells; at most {most:.3f}",
             cells=tuple(f"{r.cell.title} ({r.behind(statistic):.3f})" for r in late),
+        )
+
+
+def _rivals(results: Sequence[Result]) -> Iterator[Verdict]:
+    """Targets of several rounds; none where there is one round."""
+    if not results:
+        return
+    floor, others = FLOOR["median"], ("ridge", *RIVALS)
+    low = [r for r in results if r.worst("pooled") < floor]
+    yield Verdict(
+        asked=f"rounds: no draw below R² = {floor:g}, pooled",
+        met=not low,
+        found=f"{len(low)} of {len(results)} cells",
+        cells=tuple(f"{r.cell.title} ({r.worst('pooled'):.3f})" for r in low),
+    )
+    compared = (("ridge, AdaSSP and IHM", others), ("one round", (ONE_ROUND,)))
+    for words, methods in compared:
+        gaps = [(r, r.behind("pooled", methods)) for r in results]
+        late = [(r, gap) for r, gap in gaps if gap > BEHIND]
+        yield Verdict(
+            asked=f"rounds: mean R² (pooled) never more than {BEHIND:g} behind the best of {words}",
+            met=not late,
+            found=f"{len(late)} of {len(results)} cells; at most {max(g for _, g in gaps):.3f}",
+            cells=tuple(f"{r.cell.title} ({gap:.3f})" for r, gap in late),
         )
 
 

@@ -233,3 +233,34 @@ def test_a_cliff_is_missed_in_every_run(draw):
         verdicts = judge([Result(cell=TINY, draws=(good(draw),) * 9 + (found,))])
         assert any(v.every_run and not v.met for v in verdicts) is cliff
         assert any("no draw below R² = -0.1" in v.asked and not v.met for v in verdicts)
+
+
+def test_rounds_are_judged_against_one_round_and_rivals(draw):
+    found = score_draw(TINY, 0, "auto")
+    assert set(found.scores) == {*score.METHODS, "true mean", "one round", "AdaSSP", "IHM"}
+    assert found.scores["one round"] == draw.scores["auto"]
+    assert found.scores["AdaSSP"].pooled < 0.5  # what the features explain
+    told = report([Result(cell=TINY, draws=(found,))], judge([Result(cell=TINY, draws=(found,))]))
+    assert "AdaSSP" in told.splitlines()[0]
+    ahead = Score(median=0.5, mean=0.5, pooled=0.5)
+    fine = good(draw)
+    fine = replace(
+        fine,
+        scores={**fine.scores, "one round": fine.scores["auto"], "AdaSSP": fine.scores["ridge"]},
+    )
+    assert not missed(fine)
+    for name, words in (("AdaSSP", "best of ridge, AdaSSP and IHM"), ("one round", "one round")):
+        late = replace(fine, scores={**fine.scores, name: ahead})
+        assert any(words in asked for asked in missed(late))
+    low = with_score(fine, "auto", pooled=-0.06)
+    assert "rounds: no draw below R² = -0.05, pooled" in missed(low)
+
+
+def test_kept_draws_of_other_rounds_are_not_used(tmp_path: Path, capsys):
+    cell = next(cell for cell in CELLS if cell.title == "sizes, signals, bounds: few rows")
+    keep = tmp_path / "draws.jsonl"
+    run([cell], draws=1, jobs=1, data=tmp_path, keep=keep)
+    (again,) = run([cell], draws=1, jobs=1, data=tmp_path, keep=keep, rounds="auto")
+    assert again.rivals
+    assert len(keep.read_text().splitlines()) == 2
+    capsys.readouterr()

@@ -70,14 +70,14 @@ def test_a_folder_for_a_table_is_called_a_folder(tmp_path):
     assert "is a folder; give a file" in shown.output
 
 
-def test_rounds_are_explained_and_not_forecast():
+def test_rounds_are_explained_and_forecast():
     plain, auto = (CliRunner().invoke(main, [*SIZE, *more]) for more in ([], ["--rounds", "auto"]))
     assert auto.exit_code == 0
-    table, _, said = auto.output.partition("\nRounds (--rounds auto); ")
-    assert table == plain.output
-    assert "what rounds gain is not part of it" in said
-    assert "features: 1 round: under --protect features the outcomes are public" in said
-    assert re.search(r"both: 3 rounds: each round tells the length of what is left, to \d", said)
+    table, _, said = auto.output.partition("\n  Several rounds, every one after the first")
+    assert plain.output.startswith(table)
+    assert "features, --rounds 1 (under --protect features the outcomes are public" in said
+    shown = r"both, --rounds 3: 0\.\d{3} ± 0\.\d{3} instead of 0\.\d{3} with one round \(each"
+    assert re.search(shown, said)
 
 
 def test_rounds_auto_says_what_a_fit_would_take():
@@ -91,6 +91,7 @@ def test_rounds_auto_says_what_a_fit_would_take():
         made = choose_plan(dataclasses.replace(settings, rounds="auto"), n=rows, d=4, l=300)
         assert said["rounds"] == made.round_count == count
         assert "asked for" in said["why"]
+        assert (said["predicted_r2"] is None) == (count == 1)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ PUBLIC = {"n": 5000, "d": 10, "l": 120, "epsilon": 3.0}
 
 NUMBERS = {"n", "d", "l", "epsilon", "delta", "protection", "feature_bounds", "outcome_bounds"}
 CHOICES = {"signal", "estimators", "fit_intercept", "association", "estimator", "target_r2", "made"}
-CHOICES |= {"covariance", "blocks"}  # borders of the blocks are public
+CHOICES |= {"covariance", "blocks", "rounds"}  # borders of the blocks are public
 OTHER = {"settings", "name", "value", "outcome_sd", "feature_sd"}  # of make_plan; of `as_count`
 
 

@@ -16,7 +16,7 @@ from primo.cli.options import (
 )
 from primo.cli.output import say, show_json
 from primo.cli.render import spelled
-from primo.errors import Argument, InputError, Message
+from primo.errors import InputError
 
 if TYPE_CHECKING:
     from primo.forecast import Signal
@@ -60,8 +60,7 @@ __all__ = ["plan"]
     type=WholeOrAuto(),
     default=1,
     show_default=True,
-    help="Say whether a release can have so many rounds, or how many auto takes. What rounds gain is "
-    "not forecast.",
+    help="Predict so many rounds too, or as many as auto takes, beside one.",
 )
 @forecast_options
 @click.option(
@@ -139,48 +138,14 @@ def plan(
                 "to 1 % for the simulated rows, whose own error is beside the R² below)."
             )
     assert epsilon is not None
-    taken = [] if rounds == 1 else _rounds(rounds, protect, epsilon=epsilon, **shape)
     with working("simulating releases"):
-        found = compare_plans(epsilon=epsilon, protection=protect, signal=signal, **shape)
+        found = compare_plans(
+            epsilon=epsilon, protection=protect, signal=signal, rounds=rounds, **shape
+        )
     if json_:
-        said = [{"protection": kind, "rounds": count, "why": why} for kind, count, why in taken]
-        show_json(found.to_dict() | ({"rounds": said} if said else {}))
+        show_json(found.to_dict())
         return
     click.echo(found.render(spelled))
-    if taken:
-        click.echo(
-            f"\nRounds (--rounds {rounds}); the forecast above is that of one round with the "
-            "budget of all, and what rounds gain is not part of it:"
-        )
-    for kind, count, why in taken:
-        click.echo(f"  {kind}: {count} round{'s' if count > 1 else ''}{why and ': ' + why}")
-
-
-def _rounds(rounds: int | str, protect: str | None, **shape: Any) -> list[tuple[str, int, str]]:
-    """Return for each protection how many rounds a release has, and why; refuse what `fit` refuses."""
-    from primo.forecast.compare import public_plan
-    from primo.forecast.rounds import explain_rounds, one_round_only
-    from primo.planning.rounds import AUTO_ROUNDS, check_rounds
-    from primo.privacy.protection import Protection
-
-    check_rounds(rounds)
-    found = []
-    for kind in [protect] if protect else [str(each) for each in Protection]:
-        made = public_plan(protection=kind, **shape)
-        if rounds == AUTO_ROUNDS:
-            count, reason = explain_rounds(made)
-            found.append((kind, count, reason.render(spelled)))
-            continue
-        only = one_round_only(made)
-        if only is not None and protect:
-            raise InputError(
-                Argument("rounds", rounds),
-                " is not possible here: ",
-                only,
-                remedy=Message.of("use ", Argument("rounds", 1)),
-            )
-        found.append((kind, 1, only.render(spelled)) if only else (kind, int(rounds), ""))
-    return found
 
 
 def _show_blocks(

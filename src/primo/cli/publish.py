@@ -219,7 +219,7 @@ def preview(request: Request) -> None:
     if plan.rounds is not None:
         click.echo(
             f"Rounds: {plan.round_count} under this one cost; every round after the first looks at what "
-            "is left. What this gains is not part of the prediction."
+            "is left."
         )
     show_search(plan)
     if not plan.counted:
@@ -429,7 +429,11 @@ def _forecast(request: Request) -> _Forecast | None:
         words=law_of(plan, signal).words,
         outcome_sd=typical_sd(plan, signal=signal),
         better=better_knowledge(
-            plan, association=plan.association, estimator="auto", signal=signal, than=chosen.r2
+            plan,
+            association=plan.association,
+            estimator="auto",
+            signal=signal,
+            than=chosen.r2 if chosen.one_round_r2 is None else chosen.one_round_r2,
         ),
         not_found=without_search(plan, association=plan.association, signal=signal),
         simulated=reduction_of([plan]).words,
@@ -451,13 +455,15 @@ def _forecast_blocks(plan: Plan, signal: Signal, starts: NDArray[np.int64] | Non
 def _show_forecast(expected: _Forecast) -> None:
     """Print the prediction, what it assumes, and what better bounds would bring."""
     chosen = expected.chosen
+    one = "" if chosen.one_round_r2 is None else f"with one round {chosen.one_round_r2:.3f}, "
+    as_one = one and " (one round)"
     click.echo(
-        f"Predicted R² on new rows: {chosen.r2:.3f} (without privacy {chosen.no_privacy_r2:.3f})."
+        f"Predicted R² on new rows: {chosen.r2:.3f} ({one}without privacy {chosen.no_privacy_r2:.3f})."
     )
     if expected.not_found is not None:
         click.echo(
-            f"With the norms of the ranges, at the whole budget: {expected.not_found:.3f}. Finding "
-            "norms gains more where ranges are wider than is assumed here."
+            f"With the norms of the ranges, at the whole budget{as_one}: {expected.not_found:.3f}. "
+            "Finding norms gains more where ranges are wider than is assumed here."
         )
     click.echo("Assumed (--signal-r2, --outcome-sd and --feature-sd state other numbers):")
     for words in expected.words:
@@ -469,7 +475,7 @@ def _show_forecast(expected: _Forecast) -> None:
     if expected.simulated:
         click.echo(f"Simulated: {expected.simulated}.")
     if expected.better:
-        click.echo("Better public knowledge, everything else unchanged: predicted R²")
+        click.echo(f"Better public knowledge, everything else unchanged{as_one}: predicted R²")
         for better in expected.better:
             click.echo(f"  - {better.render(spelled)}")
 

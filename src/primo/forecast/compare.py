@@ -10,16 +10,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from primo.errors import Argument, InputError, Message
 from primo.forecast.assumptions import Signal, as_signal
-from primo.forecast.forecast import Prediction, predict_ways
+from primo.forecast.forecast import Draws, Prediction, predict_ways
 from primo.forecast.knowledge import better_knowledge
 from primo.forecast.law import Law, law_of
 from primo.forecast.reduced import reduction_of
+from primo.forecast.round_gain import forecast_rounds, rounds_of
 from primo.forecast.rounds import recommend_rounds
 from primo.forecast.table import R2_TOLERANCE, PlanComparison, Variant
 from primo.forecast.theory import Regime, regime
@@ -62,6 +64,7 @@ def compare_plans(
     feature_sd: float | None = None,
     estimators: Sequence[str] = COMPARED,
     fit_intercept: bool = True,
+    rounds: int | str = 1,
 ) -> PlanComparison:
     """Compare all ways to release and estimate, before any data is read.
 
@@ -86,6 +89,8 @@ def compare_plans(
         Which to compare.
     fit_intercept
         Whether the release has a constant feature.
+    rounds
+        Predict several rounds too, beside one: so many, or "auto".
 
     Returns
     -------
@@ -108,24 +113,24 @@ def compare_plans(
         )
     assumed = with_deviations(as_signal(signal), outcome_sd=outcome_sd, feature_sd=feature_sd)
     protections = tuple(Protection) if protection is None else (Protection.parse(protection),)
-    plans = [
-        public_plan(
-            n=n,
-            d=d,
-            l=l,
-            epsilon=epsilon,
-            delta=delta,
-            protection=kind,
-            feature_bounds=feature_bounds,
-            outcome_bounds=outcome_bounds,
-            fit_intercept=fit_intercept,
-        )
-        for kind in protections
-    ]
-    first = plans[0]
+    check_rounds(rounds)
+    plan_of = partial(
+        public_plan,
+        n=n,
+        d=d,
+        l=l,
+        epsilon=epsilon,
+        delta=delta,
+        feature_bounds=feature_bounds,
+        outcome_bounds=outcome_bounds,
+        fit_intercept=fit_intercept,
+    )
+    plans = [plan_of(protection=kind) for kind in protections]
+    several = [] if rounds == 1 else rounds_of(plans, rounds)
+    first, draws = plans[0], Draws()
     law = law_of(first, assumed)
     ways = [(made, association) for made in plans for association in available_associations(made)]
-    predicted = predict_ways(ways, estimators=estimators, signal=assumed)
+    predicted = predict_ways(ways, estimators=estimators, signal=assumed, draws=draws)
     variants = [
         _variant(made, association, name, _regime(made, association, law), prediction)
         for (made, association), predictions in zip(ways, predicted, strict=True)
@@ -143,6 +148,22 @@ def compare_plans(
         variants=tuple(variants),
         outcome_sd=None if outcome_bounds is None else typical_sd(first, signal=assumed),
     )
+    if several:
+        known = dict(zip(((made.protection, name) for made, name in ways), predicted, strict=True))
+        at = estimators.index("auto") if "auto" in estimators else None
+        table = dataclasses.replace(
+            table,
+            rounds=tuple(
+                forecast_rounds(
+                    found,
+                    plan_of(protection=found[0], rounds=found[1]),
+                    one=None if at is None else known[found[0], "gauss"][at],
+                    signal=assumed,
+                    draws=draws,
+                )
+                for found in several
+            ),
+        )
     best = table.recommended
     better = better_knowledge(
         first,
@@ -190,6 +211,7 @@ def public_plan(
     fit_intercept: bool = True,
     covariance: str = "full",
     blocks: Any = None,
+    rounds: int = 1,
 ) -> Plan:
     """Make the plan of a release that may never be made: delta 1/n² and norms of 1 if not given."""
     n, d, l = as_count("n", n), as_count("d", d), as_count("l", l)
@@ -210,6 +232,7 @@ def public_plan(
         fit_intercept=fit_intercept,
         covariance=covariance,
         blocks=blocks,
+        rounds=rounds,
     )
     return make_plan(settings, n=n, d=d, l=l)
 

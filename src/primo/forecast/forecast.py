@@ -6,11 +6,15 @@ plan's exact scales to all sums, the means among them, estimates with the real e
 coefficients on new rows. Nothing here sees a row of data. Large problems are stood for by smaller ones
 (`reduced`), so the time does not depend on n, d or l.
 
+Several rounds are simulated as such (`round_releases`), in fewer repeats: what they gain over one round
+with the budget of all, in the same repeats, is added to the forecast of that.
+
 What is left out: rounding onto the grid, and every difference between the data and the assumptions.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +35,7 @@ from primo.forecast.reduced import (
     reduction_of,
     whole_outcomes,
 )
+from primo.forecast.round_releases import release_rounds
 from primo.forecast.simulate import Drawn, draw
 from primo.planning.association import with_association
 from primo.planning.plan import CovarianceOrigin, Plan
@@ -45,6 +50,7 @@ MOST_REPEATS, FEWEST_REPEATS = 12, 4
 MANY = 128  # features beyond which a repeat takes longer, and varies less
 SMALL, SMALL_REPEATS = 20, 40  # features up to which repeats cost next to nothing, and their number
 ENOUGH = 100  # outcomes, over all repeats
+ROUND_REPEATS, FEW_FEATURES = 8, 50  # of several rounds, with at most so many features
 _SEED = 20_231_107
 
 
@@ -66,6 +72,8 @@ class Prediction:
     r2: float  # of the private coefficients, intercept included
     no_privacy_r2: float  # of the best fit without privacy: a ridge with the ideal penalty
     standard_error: float  # of r2, from the finite number of draws
+    one_round_r2: float | None = None  # of one round with the budget of all, if there are several
+    gain_error: float = 0.0  # standard error of the difference of the two
 
 
 def is_forecast(plan: Plan) -> bool:
@@ -103,15 +111,14 @@ def predict_ways(
 ) -> list[tuple[Prediction, ...]]:
     """Predict R² for several plans and associations, and several estimators of each.
 
-    The plans have n, d, l and bounds in common, so that they can share the simulated rows. Several
-    rounds are forecast as one with the budget of all.
+    The plans have n, d, l and bounds in common, so that they can share the simulated rows.
 
     Deterministic: draws come from a fixed seed (nobody is protected by them), and are the same for
     every plan of the same n, d and l, so that predictions can be compared and bisected. Where only the
     budget differs between calls, hand the same `draws` to all: rows are drawn once.
 
     Cost: a few calls of each estimator on at most 512 features and, unless YᵀY is exact, `MOST_OUTCOMES`
-    outcomes: about a second, whatever the sizes (`reduced`).
+    outcomes: about a second, whatever the sizes (`reduced`). Several rounds take a second more.
     """
     for plan, association in ways:
         check_association(association, plan.protection)
@@ -123,10 +130,13 @@ def predict_ways(
                 value=name,
                 remedy=f"choose one of {', '.join(ESTIMATORS)}",
             )
+    asked = len(ways)
+    several = [k for k, (plan, _) in enumerate(ways) if plan.rounds is not None]
+    ways = [*ways, *((as_one_round(ways[k][0]), ways[k][1]) for k in several)]
     # Several associations have a plan in common: what follows from it is made once.
     of_plans = [id(plan) for plan, _ in ways]
     each = {id(plan): plan for plan, _ in ways}
-    expected = {k: with_expected_norms(as_one_round(plan), signal) for k, plan in each.items()}
+    expected = {k: with_expected_norms(plan, signal) for k, plan in each.items()}
     known = {k: law_of(*found) for k, found in expected.items()}
     settled, laws = [expected[k] for k in of_plans], [known[k] for k in of_plans]
     ways = [
@@ -142,7 +152,24 @@ def predict_ways(
     if draws.ideal is None:
         draws.ideal = _without_privacy(laws[0], n=ways[0][0].n, d=ways[0][0].d)
     shapes = len(signal.alignments)
-    return [tuple(_predictions(np.array(found), draws.ideal, shapes)) for found in scores]
+    # In the repeats of several rounds, their gain over one with the budget of all.
+    found = [tuple(_predictions(np.array(of), draws.ideal, shapes)) for of in scores]
+    for one, k in enumerate(several, start=asked):
+        gained = np.array(scores[k]) - np.array(scores[one][: len(scores[k])])
+        gains = _predictions(gained, draws.ideal, shapes)
+        found[k] = tuple(map(_gaining, found[one], gains))
+    return found[:asked]
+
+
+def _gaining(one: Prediction, gain: Prediction) -> Prediction:
+    """Return the prediction of several rounds: that of one, and what they gain."""
+    return dataclasses.replace(
+        one,
+        r2=one.r2 + gain.r2,
+        standard_error=math.hypot(one.standard_error, gain.standard_error),
+        one_round_r2=one.r2,
+        gain_error=gain.standard_error,
+    )
 
 
 def _scores(
@@ -159,7 +186,7 @@ def _scores(
         drawn = {} if draws is None else draws.rows
         for (plan, association), law, found in zip(ways, laws, scores, strict=True):
             simulated = _simulated(plan, size)
-            if repeat >= _repeats(size.d, simulated):
+            if repeat >= _repeats(size.d, simulated, plan.round_count):
                 continue
             kind: tuple[object, ...] = (simulated, plan.covariance_origin)
             kind += (plan.features.norm, plan.outcomes.norm)
@@ -168,7 +195,10 @@ def _scores(
             if kind not in drawn:
                 drawn[kind] = draw(plan, law, simulated, size=size, seed=(_SEED, repeat))
             cohort = drawn[kind].under(plan)
-            release = cohort.release(association)
+            if plan.rounds is None:
+                release = cohort.release(association)
+            else:
+                release = release_rounds(drawn[kind], plan)
             found.append([cohort.r2(release, name) for name in estimators])
     return scores
 
@@ -180,8 +210,11 @@ def _simulated(plan: Plan, size: Reduction) -> int:
     return min(size.l, MOST_OUTCOMES if size.d <= MANY else FEWER_OUTCOMES)
 
 
-def _repeats(d: int, simulated: int) -> int:
+def _repeats(d: int, simulated: int, rounds: int = 1) -> int:
     """Return how many cohorts are drawn: an even number, so that both usual alignments count alike."""
+    if rounds > 1:
+        most = ROUND_REPEATS if d <= FEW_FEATURES else FEWEST_REPEATS
+        return min(_repeats(d, simulated), most)
     most = SMALL_REPEATS if d <= SMALL else MOST_REPEATS if d <= MANY else FEWEST_REPEATS
     wanted = max(FEWEST_REPEATS, math.ceil(ENOUGH / simulated))
     return min(most, wanted + wanted % 2)

@@ -43,7 +43,8 @@ def better_knowledge(
 ) -> tuple[Better, ...]:
     """Forecast the release under bounds that say more; return what beats `than`, the best first.
 
-    Nothing is read: means and deviations are those that are assumed or stated. Ideas that are not
+    Nothing is read: means and deviations are those that are assumed or stated. All is forecast as one
+    round, with `than` as well. Ideas that are not
     forecast to gain more than `R2_TOLERANCE` are left out. Cost: up to five forecasts, three where many
     features are stood for by fewer.
     """

@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 from primo.forecast.assumptions import preferred
 from primo.forecast.law import Block, Law
 
-__all__ = ["Sums", "Truth", "draw_truth", "sum_rows", "wishart_factor"]
+__all__ = [
+    "Sums",
+    "Truth",
+    "Unshortened",
+    "draw_truth",
+    "sum_rows",
+    "sum_unshortened",
+    "wishart_factor",
+]
 
 Floats = NDArray[np.float64]
 Seed = tuple[int, int]
@@ -59,6 +67,20 @@ class Sums:
     rows: Floats  # (n, d) X, if it was kept
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Unshortened:
+    """Sums with rows before they are shortened, which residuals are made of.
+
+    X is [x, 1] for the rows of a cohort, X̃ the same with x shortened.
+    """
+
+    between: Floats  # (d + 1, d + 1) X̃ᵀX
+    association: Floats  # (d + 1, m) X̃ᵀY
+    covariance: Floats  # (d + 1, d + 1) XᵀX
+    products: Floats  # (d + 1, m) XᵀY
+    outcome_moments: Floats  # (m, m) YᵀY
+
+
 def draw_truth(law: Law, d: int, chosen: NDArray[np.intp], seed: Seed) -> Truth:
     """Draw the regressions of the chosen outcomes: slopes along the directions that are assumed.
 
@@ -96,8 +118,7 @@ def sum_rows(law: Law, truth: Truth, *, n: int, l: int, keep_rows: bool, seed: S
     independent terms and grow as √(n/N); QᵀQ is drawn with n degrees of freedom.
     """
     d, m = truth.slopes.shape
-    enough = max(FEWEST_ROWS, ROWS_PER_FEATURE * d)
-    drawn = n if n < 2 * enough else enough
+    drawn = _rows_drawn(n, d)
     grow, damp = n / drawn, math.sqrt(drawn / n)
     kept: list[Floats] = []
     total, gram = np.zeros(d), np.zeros((0, 0) if keep_rows else (d, d))
@@ -116,9 +137,7 @@ def sum_rows(law: Law, truth: Truth, *, n: int, l: int, keep_rows: bool, seed: S
         moments += p.T @ p + cross + cross.T
         squares += q.T @ q
     if damp < 1:
-        factor = wishart_factor(np.random.default_rng((*seed, 8)), m, n)
-        rest = _correlated(factor.T, law) * np.sqrt(np.diag(squares) / n)
-        squares = rest.T @ rest
+        squares = _of_all(squares, law, n=n, seed=seed)
     return Sums(
         covariance=grow * gram,
         feature_sums=grow * total,
@@ -129,16 +148,63 @@ def sum_rows(law: Law, truth: Truth, *, n: int, l: int, keep_rows: bool, seed: S
     )
 
 
+def sum_unshortened(law: Law, truth: Truth, *, n: int, seed: Seed) -> Unshortened:
+    """Sum the rows that `sum_rows` draws with the same seed, before they are shortened."""
+    d, m = truth.slopes.shape
+    drawn = _rows_drawn(n, d)
+    grow, damp = n / drawn, math.sqrt(drawn / n)
+    between, covariance = np.zeros((d + 1, d + 1)), np.zeros((d + 1, d + 1))
+    association, products = np.zeros((d + 1, m)), np.zeros((d + 1, m))
+    moments, squares = np.zeros((m, m)), np.zeros((m, m))
+    for z, e in _normals(law, truth, drawn, seed):
+        explained = truth.outcome_mean + z @ truth.slopes
+        p, q = explained, e
+        if law.outcomes.cut:
+            p, q = _parts(explained, _cut(explained + e, law.outcomes))
+        whole = _with_ones(_cut(truth.mean + z, law.features))
+        short = _with_ones(_within(truth.mean + z, law.features, 0.0))
+        y = p + damp * q
+        between += short.T @ whole
+        covariance += whole.T @ whole
+        association += short.T @ y
+        products += whole.T @ y
+        cross = p.T @ (damp * q)
+        moments += p.T @ p + cross + cross.T
+        squares += q.T @ q
+    if damp < 1:
+        squares = _of_all(squares, law, n=n, seed=seed)
+    return Unshortened(
+        between=grow * between,
+        association=grow * association,
+        covariance=grow * covariance,
+        products=grow * products,
+        outcome_moments=grow * (moments + squares),
+    )
+
+
+def _rows_drawn(n: int, d: int) -> int:
+    """Return how many rows are drawn; they stand for n."""
+    enough = max(FEWEST_ROWS, ROWS_PER_FEATURE * d)
+    return n if n < 2 * enough else enough
+
+
+def _of_all(squares: Floats, law: Law, *, n: int, seed: Seed) -> Floats:
+    """Draw QᵀQ of n rows, on the scale of the `squares` of those that were drawn."""
+    factor = wishart_factor(np.random.default_rng((*seed, 8)), len(squares), n)
+    rest = _correlated(factor.T, law) * np.sqrt(np.diag(squares) / n)
+    return np.asarray(rest.T @ rest)
+
+
+def _with_ones(rows: Floats) -> Floats:
+    return np.column_stack([rows, np.ones(len(rows))])
+
+
 def _drawn(
     law: Law, truth: Truth, count: int, l: int, seed: Seed
 ) -> Iterator[tuple[Floats, Floats, Floats]]:
     """Yield blocks of rows: shortened features, and the two parts of the shortened outcomes."""
-    streams = [np.random.default_rng((*seed, stream)) for stream in (5, 6, 7)]
-    d, m = truth.slopes.shape
-    for start in range(0, count, BLOCK):
-        size = min(BLOCK, count - start)
-        z = streams[0].standard_normal((size, d)) * np.sqrt(truth.values)
-        e = _correlated(streams[1].standard_normal((size, m)), law) * truth.residual
+    m, unseen = truth.slopes.shape[1], np.random.default_rng((*seed, 7))
+    for z, e in _normals(law, truth, count, seed):
         explained = truth.outcome_mean + z @ truth.slopes
         x = _within(truth.mean + z, law.features, 0.0)
         if not (law.outcomes.cut or math.isfinite(law.outcomes.norm)):
@@ -147,26 +213,47 @@ def _drawn(
         beyond = 0.0  # squared length of what is not simulated of a row of outcomes
         if l > m:
             beyond = (l / m - 1) * np.einsum("ij,ij->i", explained, explained)
-            beyond += float(np.mean(truth.residual**2)) * streams[2].chisquare(l - m, size)
+            beyond += float(np.mean(truth.residual**2)) * unseen.chisquare(l - m, len(z))
         y = _within(explained + e, law.outcomes, beyond)
-        # Shortening mixes the residual and the explained part of a row, so they are separated again:
-        # by regression of the shortened outcome on its explained part.
-        centred = explained - explained.mean(axis=0)
-        spread = np.einsum("ij,ij->j", centred, centred)
-        along = np.einsum("ij,ij->j", centred, y)
-        slope = np.divide(along, spread, out=np.zeros_like(along), where=spread > 0)
-        p = y.mean(axis=0) + slope * centred
-        yield x, p, y - p
+        yield x, *_parts(explained, y)
+
+
+def _normals(law: Law, truth: Truth, count: int, seed: Seed) -> Iterator[tuple[Floats, Floats]]:
+    """Yield blocks of rows: features about their means, and residuals."""
+    streams = [np.random.default_rng((*seed, stream)) for stream in (5, 6)]
+    d, m = truth.slopes.shape
+    for start in range(0, count, BLOCK):
+        size = min(BLOCK, count - start)
+        z = streams[0].standard_normal((size, d)) * np.sqrt(truth.values)
+        yield z, _correlated(streams[1].standard_normal((size, m)), law) * truth.residual
+
+
+def _parts(explained: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Separate cut or shortened outcomes into what is explained of them and the rest.
+
+    Shortening mixes the residual and the explained part of a row, so they are separated again: by
+    regression of the shortened outcome on its explained part.
+    """
+    centred = explained - explained.mean(axis=0)
+    spread = np.einsum("ij,ij->j", centred, centred)
+    along = np.einsum("ij,ij->j", centred, y)
+    slope = np.divide(along, spread, out=np.zeros_like(along), where=spread > 0)
+    p = y.mean(axis=0) + slope * centred
+    return p, y - p
 
 
 def _within(rows: Floats, block: Block, beyond: Floats | float) -> Floats:
     """Cut and shorten rows as a release does; `beyond` is squared length outside of these columns."""
-    if block.cut:
-        rows = np.clip(rows, -block.limit, block.limit)
+    rows = _cut(rows, block)
     if math.isinf(block.norm):
         return rows
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows) + beyond)
     return np.asarray(rows * (block.norm / np.maximum(lengths, block.norm))[:, None])
+
+
+def _cut(rows: Floats, block: Block) -> Floats:
+    """Move values beyond their range to its end."""
+    return np.clip(rows, -block.limit, block.limit) if block.cut else rows
 
 
 def _correlated(rows: Floats, law: Law) -> Floats:

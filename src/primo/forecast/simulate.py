@@ -10,13 +10,22 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from primo.forecast.law import Law
-from primo.forecast.reduced import Reduction
-from primo.forecast.rows import Sums, Truth, draw_truth, sum_rows, wishart_factor
+from primo.forecast.reduced import Reduction, SimulatedPlan
+from primo.forecast.rows import (
+    Sums,
+    Truth,
+    Unshortened,
+    draw_truth,
+    sum_rows,
+    sum_unshortened,
+    wishart_factor,
+)
 from primo.planning.plan import CovarianceOrigin, Plan
 from primo.privacy.protection import Protection
 from primo.released.coefficients import coefficients, for_estimator
@@ -26,7 +35,7 @@ from primo.released.projection import Projected, project_onto_features, shares_k
 from primo.released.release import Release
 from primo.released.row_space import column_blocks, rank_cutoff, row_space
 
-__all__ = ["Cohort", "Drawn", "draw"]
+__all__ = ["Cohort", "Drawn", "draw", "symmetric_noise"]
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +47,7 @@ WIDEST = 2**24  # numbers, in a simulated block of public features that outnumbe
 class Cohort:
     """Exact sums over the rows of one simulated cohort, and what the rows were drawn from."""
 
-    plan: Plan  # of the features and outcomes that are simulated, in scaled units
+    plan: SimulatedPlan  # of the features and outcomes that are simulated, in scaled units
     outcomes_in_all: int
     truth: Truth
     sums: Sums
@@ -65,7 +74,7 @@ class Cohort:
             drawn[-1] = 0.0  # the sums of public outcomes are exact
         outcome = sums.outcome_moments
         if plan.full_outcome_moments:
-            outcome = outcome + _symmetric(noise[2], plan.l, plan.outcome_sigma)
+            outcome = outcome + symmetric_noise(noise[2], plan.l, plan.outcome_sigma)
         else:
             outcome = np.diag(outcome) + noise[2].standard_normal(plan.l) * plan.outcome_sigma
         return Release(
@@ -117,10 +126,14 @@ class Cohort:
         if plan.intercept:
             whole[-1, :-1] = whole[:-1, -1] = plan.constant * self.sums.feature_sums
         if rng is not None:
-            whole += _symmetric(rng, plan.width, plan.covariance_sigma)
+            whole += symmetric_noise(rng, plan.width, plan.covariance_sigma)
         if plan.intercept:
             whole[-1, -1] = plan.n * plan.constant**2
         return whole
+
+    def exact_covariance(self) -> Floats:
+        """Return the covariance with the constant last, without noise."""
+        return self._covariance(None)
 
     def _public_features(self) -> PublicFeatures:
         """Return public features that outnumber the rows, as estimation sees them."""
@@ -135,7 +148,7 @@ class Cohort:
         root, part = math.sqrt(plan.n), plan.l / self.outcomes_in_all
         if plan.protection is Protection.OUTCOMES:
             radius = root * math.sqrt(part) * plan.outcomes.norm
-            return project_onto_features(noisy, self._covariance(None), radius=radius)
+            return project_onto_features(noisy, self.exact_covariance(), radius=radius)
         radius = root * plan.features.norm
         d = plan.d
         if part == 1:
@@ -178,10 +191,16 @@ class Cohort:
 class Drawn:
     """Rows of a cohort, summed; every plan with the same shape and bounds can use them."""
 
+    law: Law
     truth: Truth
     sums: Sums
     size: Reduction
     seed: tuple[int, int]
+
+    @cached_property
+    def unshortened(self) -> Unshortened:
+        """Sums of the same rows before they are shortened: for rounds after the first."""
+        return sum_unshortened(self.law, self.truth, n=self.size.n, seed=self.seed)
 
     def under(self, plan: Plan) -> Cohort:
         """Return the cohort as a plan of the whole size sees it, with the noise of that plan."""
@@ -212,7 +231,7 @@ def draw(
     chosen = np.linspace(0, size.l - 1, m).round().astype(np.intp)
     truth = draw_truth(law, d, chosen, seed)
     sums = sum_rows(law, truth, n=n, l=size.l, keep_rows=wide, seed=seed)
-    return Drawn(truth=truth, sums=sums, size=size, seed=seed)
+    return Drawn(law=law, truth=truth, sums=sums, size=size, seed=seed)
 
 
 def _wishart_values(rng: np.random.Generator, size: int, degrees: float) -> Floats:
@@ -221,7 +240,7 @@ def _wishart_values(rng: np.random.Generator, size: int, degrees: float) -> Floa
     return np.asarray(np.linalg.eigvalsh(factor @ factor.T), dtype=np.float64)
 
 
-def _symmetric(rng: np.random.Generator, d: int, sigma: float) -> Floats:
+def symmetric_noise(rng: np.random.Generator, d: int, sigma: float) -> Floats:
     """Noise of variance σ² on the diagonal and σ²/2 off it."""
     if sigma == 0:
         return np.zeros((d, d))

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from primo._util.html import grid
-from primo.errors import Advice, Argument, InputError, in_python
+from primo.errors import Advice, Argument, InputError, Message, in_python
 from primo.forecast.assumptions import Signal
 from primo.forecast.theory import Regime
 from primo.privacy.protection import Protection
@@ -67,6 +67,27 @@ class Better:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RoundsForecast:
+    """How many rounds a release under a protection has, why, and what they bring."""
+
+    protection: Protection
+    count: int
+    why: Message | None  # None where the number was asked for
+    predicted_r2: float | None  # on new rows; None where there is one round
+    standard_error: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and words."""
+        return {
+            "protection": str(self.protection),
+            "rounds": self.count,
+            "why": "" if self.why is None else str(self.why),
+            "predicted_r2": self.predicted_r2,
+            "standard_error": self.standard_error,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlanComparison:
     """What `compare_plans` returns: every variant considered. Print it to read it."""
 
@@ -81,6 +102,7 @@ class PlanComparison:
     simulated: str = ""  # what stood for the whole, in words; empty if all of it was simulated
     better: tuple[Better, ...] = ()  # than the recommended one, with better public knowledge
     outcome_sd: float | None = None  # what the assumption means in the units of the outcome bounds
+    rounds: tuple[RoundsForecast, ...] = ()  # one for each protection, if rounds were asked for
 
     @property
     def recommended(self) -> Variant:
@@ -127,6 +149,7 @@ class PlanComparison:
             "better_knowledge": [asdict(b) for b in self.better],
             "variants": [v.to_dict() for v in self.variants],
             "recommended": self.recommended.to_dict(),
+            "rounds": [found.to_dict() for found in self.rounds],
         }
 
     def __str__(self) -> str:
@@ -135,8 +158,8 @@ class PlanComparison:
 
     def render(self, spell: Callable[[Argument | Advice], str]) -> str:
         """Return the same table, with settings as a front end spells them."""
-        parts = (*self._head(spell), "", *self._table(), "", *self._advice(spell), *self._theory())
-        return "\n".join(parts)
+        parts = (*self._head(spell), "", *self._table(), "", *self._advice(spell))
+        return "\n".join((*parts, *self._rounds(spell), *self._theory()))
 
     def _repr_html_(self) -> str:
         """Show the same in a notebook."""
@@ -158,7 +181,11 @@ class PlanComparison:
             head,
             rows,
             strong=[v is best[v.protection] for v in self.variants],
-            notes=[_joined(rest), _joined(self._advice(in_python))],
+            notes=[
+                _joined(rest),
+                _joined(self._advice(in_python)),
+                *filter(None, [_joined(self._rounds(in_python))]),
+            ],
         )
 
     def _head(self, spell: Callable[[Argument | Advice], str]) -> list[str]:
@@ -235,6 +262,26 @@ class PlanComparison:
             lines += [
                 line for better in self.better for line in _wrap(f"- {better.render(spell)}.")
             ]
+        return lines
+
+    def _rounds(self, spell: Callable[[Argument | Advice], str]) -> list[str]:
+        """Say how many rounds there would be, and what they are predicted to bring."""
+        if not self.rounds:
+            return []
+        lines = ["", "  Several rounds, every one after the first of what is left: predicted R²"]
+        for found in self.rounds:
+            how = spell(Argument("rounds", found.count))
+            text = f"- {found.protection}, {how}"
+            if found.predicted_r2 is not None and found.standard_error is not None:
+                one = self.best(found.protection).predicted_r2
+                text += (
+                    f": {found.predicted_r2:.3f} ± {2 * found.standard_error:.3f} instead of "
+                    f"{one:.3f} with one round"
+                )
+                # A reduced problem loses more of what rounds gain than of one round.
+                text += ", a rough guide" if self.simulated else ""
+            why = "" if found.why is None else f" ({found.why.render(spell)})"
+            lines += _wrap(f"{text}{why}.")
         return lines
 
     def _theory(self) -> list[str]:

@@ -87,7 +87,7 @@ def clip_of_round(plan: Plan, clip: float) -> float:
 def as_one_round(plan: Plan) -> Plan:
     """Return the plan of one release with the budget of all rounds; a plan of one round as it is.
 
-    Forecasts use it: what rounds gain on top is not forecast.
+    Forecasts compare rounds with it.
     """
     if plan.rounds is None:
         return plan

@@ -12,6 +12,7 @@ from primo.forecast.law import law_of
 from primo.forecast.reduced import reduction_of
 from primo.forecast.table import Better
 from primo.planning.plan import CovarianceOrigin, Plan
+from primo.planning.rounds import as_one_round
 
 __all__ = ["Outlook", "outlook_of", "plan_at"]
 
@@ -28,7 +29,7 @@ class Outlook:
     assumptions: tuple[str, ...]  # all of them, in words
     chosen: Prediction
     chosen_epsilon: float
-    curve: tuple[tuple[float, Prediction], ...]  # ascending budgets, the chosen one among them
+    curve: tuple[tuple[float, Prediction], ...]  # ascending budgets, the chosen one too; one round
     better: tuple[Better, ...]  # what better public knowledge would have gained
 
 
@@ -47,13 +48,13 @@ def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:
         return "a covariance inside blocks is forecast by a dry run or a plan, not in a report"
     if plan.covariance_origin is CovarianceOrigin.ROW_SPACE and plan.width <= plan.n:
         return "public features in blocks are forecast by a dry run, not in a report"
-    assumed = as_signal(signal)
+    assumed, one = as_signal(signal), as_one_round(plan)
     law = law_of(plan, assumed)
     epsilons = {*EPSILONS, plan.budget.epsilon}
     plans = {}
     for epsilon in sorted(epsilons):
         try:
-            plans[epsilon] = plan if epsilon == plan.budget.epsilon else plan_at(plan, epsilon)
+            plans[epsilon] = one if epsilon == plan.budget.epsilon else plan_at(plan, epsilon)
         # A budget at which these numbers do not fit the integers, or that finds no norm.
         except (InputError, BoundsError):
             continue
@@ -65,10 +66,13 @@ def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:
     )
     chosen = predict(plan, association=plan.association, signal=assumed)
     curve = {epsilon: only for epsilon, (only,) in zip(plans, found, strict=True)}
-    curve = _through(chosen, plan.budget.epsilon, curve)
+    of_one = chosen
+    if chosen.one_round_r2 is not None:
+        of_one = replace(chosen, r2=chosen.one_round_r2, one_round_r2=None)
+    curve = _through(of_one, plan.budget.epsilon, curve)
     return Outlook(
         signal=law.spreads(),
-        assumptions=(*law.words, *filter(None, (reduction_of([plan]).words,))),
+        assumptions=(*law.words, *filter(None, (reduction_of([plan]).words, _one_round(plan)))),
         chosen=chosen,
         chosen_epsilon=plan.budget.epsilon,
         curve=tuple(curve.items()),
@@ -77,8 +81,18 @@ def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:
             association=plan.association,
             estimator="auto",
             signal=assumed,
-            than=chosen.r2,
+            than=of_one.r2,
         ),
+    )
+
+
+def _one_round(plan: Plan) -> str:
+    """Say what is forecast as one round; empty where there is one."""
+    if plan.rounds is None:
+        return ""
+    return (
+        f"the release has {plan.round_count} rounds; other budgets and better public knowledge are "
+        "forecast as one round"
     )
 
 
