@@ -132,7 +132,9 @@ def test_the_longer_of_two_populations_is_seen() -> None:
     assert x.min() < found.features.norm < x.max() * 1.2
 
 
-@pytest.mark.parametrize(("share", "whole"), [(0.5, True), (0.3, True), (0.04, False)])
+@pytest.mark.parametrize(
+    ("share", "whole"), [(0.5, True), (0.3, True), (0.1, False), (0.04, False)]
+)
 def test_a_population_that_is_not_small_is_not_cut(share: float, whole: bool) -> None:
     """Slopes would be several times too long: half of the rows 50 times as long gave an R² of -10."""
     x, y = normal(10), normal(1)
