@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,7 @@ def in_turn(
 
 def in_turn_by(
     *clocks: Callable[[], float],
-    jobs: dict[str, Callable[[], object]],
+    jobs: Mapping[str, Callable[[], object]],
     repeats: int,
     first: int = 1,
 ) -> list[dict[str, float]]:
