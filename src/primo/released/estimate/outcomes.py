@@ -86,7 +86,7 @@ def by_variance(moments: NoisyMoments) -> OutcomeGroups:
 
 
 def _noise_classes(noise: Floats) -> NDArray[np.intp]:
-    return np.round(np.log2(noise / noise.min())).astype(np.intp)
+    return np.asarray(np.round(np.log2(noise / noise.min())), dtype=np.intp)
 
 
 def group_outcomes(moments: NoisyMoments) -> OutcomeGroups | None:

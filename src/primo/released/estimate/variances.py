@@ -43,7 +43,8 @@ def own_variances(moments: NoisyMoments) -> Floats:
     energy = np.einsum("ij,ij->j", moments.association, moments.association)
     beyond = np.maximum(energy - (d + CERTAIN * np.sqrt(2 * d)) * noise, 0.0)
     explained = beyond / max(float(values[-1]), moments.covariance_sigma, 1e-300)
-    return np.maximum(harmonic_variances(moments.squares, moments.square_errors), explained)
+    found = harmonic_variances(moments.squares, moments.square_errors)
+    return np.asarray(np.maximum(found, explained))
 
 
 def harmonic_variances(squares: Floats, errors: Floats) -> Floats:

@@ -3,6 +3,6 @@
 from primo.released.estimate.rounds.gradual import gradual_coefficients
 from primo.released.estimate.rounds.pooling import pool
 from primo.released.estimate.rounds.step import next_step
-from primo.released.estimate.rounds.trial import is_gradual
+from primo.released.estimate.rounds.trial import is_gradual, is_lost
 
-__all__ = ["gradual_coefficients", "is_gradual", "next_step", "pool"]
+__all__ = ["gradual_coefficients", "is_gradual", "is_lost", "next_step", "pool"]
