@@ -25,7 +25,9 @@ __all__ = ["HELD", "LOST", "TRIED", "is_gradual", "is_lost", "is_used", "lost_in
 MANY = 12  # rounds, at least, for steps this small
 LOST = 4.0  # radius of the covariance's noise over the mean eigenvalue of rows of full length
 HELD, TRIED = 4, 1  # rounds of the outcomes themselves, and of residuals that decide
-EXPLAINED = 0.5  # share of Σ‖y‖² that has to be explained by then
+#: Share of Σ‖y‖² that has to be explained by then: by few outcomes, and by this many or more, for which one
+#: release is the less accurate the more they are.
+EXPLAINED, EXPLAINED_BY_MANY, MANY_OUTCOMES = 0.5, 0.35, 20
 
 
 def is_lost(plan: Plan) -> bool:
@@ -48,7 +50,8 @@ def is_gradual(plan: Plan, rounds: Sequence[ReleasedRound]) -> bool:
     known = residual_lengths(plan, rounds[: HELD + TRIED])
     whole = float(np.mean(known.lengths[:HELD] ** 2))
     left = float(np.mean(known.lengths[HELD:] ** 2))
-    return 1 - left / whole > EXPLAINED
+    least = EXPLAINED if plan.l < MANY_OUTCOMES else EXPLAINED_BY_MANY
+    return 1 - left / whole > least
 
 
 def is_used(plan: Plan, rounds: Sequence[ReleasedRound]) -> list[bool]:
