@@ -18,6 +18,7 @@ from primo.planning.settings import Settings, spelled_missing
 from primo.released.coefficients import estimate_coefficients
 from primo.released.estimation import Estimation
 from primo.released.public_means import public_means
+from primo.released.reach import reach_of, within_reach
 from primo.rows.coerce import array_source, column_names, numeric
 from primo.rows.sources.base import Source, is_source
 from primo.wall.noise import check_backend, random_bits
@@ -278,7 +279,11 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return source, outcomes.ndim == 1
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Return predicted outcomes, (n, l) or (n,) as `fit` was given them."""
+        """Return predicted outcomes, (n, l) or (n,) as `fit` was given them.
+
+        They are ``X @ coef_.T + intercept_``. Only where the norm of the features was found and no
+        ranges are stated, rows of more than three times that norm are first shortened to it.
+        """
         check_is_fitted(self)
         column_names(X)  # refuses a name that means two columns
         array = numeric(X, "features")
@@ -286,6 +291,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if spelled_missing(self.missing) == "centre":
             array = np.where(np.isfinite(array), array, public_means(self.release_))
         features = check_array(array, dtype=np.float64, input_name="X")
+        features = within_reach(features, reach_of(self.release_.plan))
         return np.asarray(features @ self.coef_.T + self.intercept_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from primo._util.threads import blas_threads
 from primo.errors import Argument, InputError, Message
+from primo.privacy.clip import Clip
 from primo.released.decomposed import centred_of, estimate_of
 from primo.released.estimate import NoisyMoments, estimate
 from primo.released.estimate.blocks import fit_blocks
@@ -26,6 +27,7 @@ from primo.released.estimate.rounds import gradual_coefficients, is_gradual
 from primo.released.estimation import Estimation
 from primo.released.moments import ReleasedMoments, expect_release
 from primo.released.projection import works_on_projected
+from primo.released.reach import reach_of, within_reach
 
 __all__ = ["Coefficients", "coefficients", "estimate_coefficients", "for_estimator"]
 
@@ -37,6 +39,9 @@ _FEW = 128  # features, below which several BLAS threads cost more than they bri
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coefficients:
     """Linear predictors of all outcomes: ``Y ≈ X @ slopes + intercept``, in the data's own units.
+
+    Where the norm of the features was found and no ranges are stated, `predict` shortens rows that are
+    more than three times as long as that norm (`primo.released.reach`).
 
     Examples
     --------
@@ -60,10 +65,13 @@ class Coefficients:
     feature_names: tuple[str, ...]
     outcome_names: tuple[str, ...]
     estimator: str  # the member of the family that was used
+    reach: Clip | None = field(
+        default=None, repr=False
+    )  # what rows are shortened by; None: nothing
 
     def predict(self, features: Matrix) -> Matrix:
         """Return the predicted outcomes (rows, l)."""
-        return features @ self.slopes + self.intercept
+        return np.asarray(within_reach(features, self.reach) @ self.slopes + self.intercept)
 
 
 def coefficients(
@@ -188,6 +196,7 @@ def _in_data_units(release: ReleasedMoments, theta: Matrix, estimator: str) -> C
         feature_names=release.feature_names,
         outcome_names=release.outcome_names,
         estimator=estimator,
+        reach=reach_of(plan),
     )
 
 

@@ -23,6 +23,7 @@ from primo.released.bundle.manifest import CONTENT, FILE, MOST_BYTES, agree, par
 from primo.released.bundle.tables import read_variants
 from primo.released.coefficients import Coefficients
 from primo.released.estimation import Estimation
+from primo.released.reach import reach_of
 from primo.released.release import Release
 from primo.released.release_file import read_release
 from primo.variants import Variants
@@ -98,6 +99,7 @@ class Bundle:
             feature_names=names,
             outcome_names=outcomes,
             estimator=self.manifest["estimation"]["estimator"],
+            reach=reach_of(self.release.plan),
         )
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:

@@ -25,8 +25,8 @@ __all__ = ["HELD", "LOST", "TRIED", "is_gradual", "is_lost", "is_used", "lost_in
 MANY = 12  # rounds, at least, for steps this small
 LOST = 4.0  # radius of the covariance's noise over the mean eigenvalue of rows of full length
 HELD, TRIED = 4, 1  # rounds of the outcomes themselves, and of residuals that decide
-#: Share of Σ‖y‖² that has to be explained by then: by few outcomes, and by this many or more, for which one
-#: release is the less accurate the more they are.
+#: Share of Σ‖y‖² that has to be explained by then: of few outcomes, and of this many or more, for which
+#: one release is the less accurate the more they are.
 EXPLAINED, EXPLAINED_BY_MANY, MANY_OUTCOMES = 0.5, 0.35, 20
 
 
