@@ -2,7 +2,7 @@
 
 With ``norm="auto"`` and no ranges, the norm of a row is found near the length of most rows, and longer
 rows are shortened before anything is released. Where lengths have a heavy tail (counts of votes, of
-visits), a few new rows are hundreds of times longer than any that the slopes were made from, and the error
+visits), a few new rows are hundreds of times longer than any that slopes were made from, and the error
 of a slope, times such a row, is larger than all that is to be predicted. So rows are shortened for a
 prediction, too: to three times the norm that was found, which rows of an ordinary spread are within.
 """
