@@ -51,7 +51,7 @@ simulated, and variants of different blocks are taken to be independent. Lines o
 are means of ten draws, the others are one draw each.
 
 **Tuned on what judges it.** How a normal and a sparse prior are mixed was chosen on simulated linkage of
-this kind with 8 000 variants, from 0.3 % to all of them with an effect, and then seen on two cells of
+this kind with 8 000 variants, from 0.3 % to all of them with an effect, and then seen on five cells of
 this page. The scale of scores from marginal associations was chosen while looking at a short run of it.
 
 **Columns.** All are of the same simulated trait and cohort.
