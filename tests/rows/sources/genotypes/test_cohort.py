@@ -281,6 +281,16 @@ def test_the_cohort_in_another_format_is_refused(folder, form, name):
         cohort(frequencies=name)
 
 
+@pytest.mark.parametrize("option", ["frequencies", "ld_panel"])
+def test_people_of_a_panel_are_compared_where_ids_are_matched_only(folder, option):
+    """A dry run would tell without any charge who is in the cohort: a panel holds whom one likes."""
+    write_bed("asks", GENOTYPES, ["0"] * N, [*(f"p{i}" for i in range(N - 1)), PEOPLE[4]])
+    panel = "asks.bed" if option == "frequencies" else ["asks.bed"]
+    found = cohort(**{option: panel}, matched=False)
+    with pytest.raises(PrivacyError, match="is not a public panel"):
+        found.source.join()
+
+
 def test_a_public_panel(folder):
     panel = np.random.default_rng(4).integers(0, 3, size=(30, D)).astype(np.float64)
     panel[3, 2] = np.nan

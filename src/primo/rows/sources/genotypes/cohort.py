@@ -21,10 +21,10 @@ from primo.rows.sources.genotypes.several import aligned
 from primo.rows.sources.genotypes.variants import (
     Files,
     Genotypes,
+    PanelPeople,
     choose_variants,
     frequencies_of_panel,
     open_genotypes,
-    refuse_cohort,
 )
 from primo.rows.sources.join import match, too_few
 from primo.rows.sources.paired import PairedSource, StackedColumns, Unmatched
@@ -164,10 +164,14 @@ def open_cohort(
         vcf_field=vcf_field,
     )
     counts: Counts = []
-    genotypes, known = choose_variants(
+    genotypes, known, counted = choose_variants(
         genotypes, counts, extract, exclude, frequencies, maf, multiallelic
     )
-    panel = _panel(ld_panel, genotypes) if ld_panel else None
+    panel = read_panel(ld_panel, like=genotypes.variants) if ld_panel else None
+    public = [] if counted is None else [counted]
+    if ld_panel and panel is not None:
+        where = str(ld_panel[0])
+        public.append(PanelPeople(people=panel.people, where=where, what="correlations"))
     how: dict[str, Any] = {"also_missing": also_missing, "decimal": decimal}
     coded = levels if outcome_levels is None else outcome_levels
     phenotypes = _choose_outcomes(pheno, outcomes, {**how, "levels": coded})
@@ -189,6 +193,8 @@ def open_cohort(
 
     def joined() -> PairedSource:
         own: Genotypes = aligned(genotypes)  # here the people of several files are compared
+        for people in public:
+            people.refuse_in(own)
         return paired(own, _join(own, tables, keep, remove))
 
     if matched:
@@ -205,13 +211,6 @@ def open_cohort(
         frequencies=known,
         panel=panel,
     )
-
-
-def _panel(paths: Sequence[AnyPath], genotypes: Genotypes) -> Panel:
-    """Read the variants of a cohort in a public panel; refuse the cohort, or a part of it, as one."""
-    panel = read_panel(paths, like=genotypes.variants)
-    refuse_cohort(panel.people, str(paths[0]), genotypes, what="correlations")
-    return panel
 
 
 def open_feature_columns(
@@ -257,12 +256,14 @@ def open_feature_columns(
         vcf_field=vcf_field,
     )
     counts: Counts = []
-    genotypes, _ = choose_variants(
+    genotypes, _, counted = choose_variants(
         genotypes, counts, extract, exclude, frequencies, maf, "skip" if like else multiallelic
     )
     how: dict[str, Any] = {"also_missing": also_missing, "levels": levels, "decimal": decimal}
     covariates = [open_covariates(path, **how) for path in _paths(covar)]
     # Variants first: a file that holds none of them is left out, and the first one left orders the rows.
+    if counted is not None:
+        counted.refuse_in(genotypes)
     if like is None:
         genotypes = chosen = aligned(genotypes)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Literal, Protocol, Self
@@ -36,10 +37,10 @@ from primo.variants import Variants
 __all__ = [
     "Files",
     "Genotypes",
+    "PanelPeople",
     "choose_variants",
     "frequencies_of_panel",
     "open_genotypes",
-    "refuse_cohort",
 ]
 
 AnyPath = str | PathLike[str]
@@ -167,8 +168,11 @@ def choose_variants(
     frequencies: AnyPath | Frequencies | None,
     maf: float | None,
     multiallelic: Literal["refuse", "skip"],
-) -> tuple[Genotypes, NDArray[np.float64] | None]:
-    """Choose variants by public information only; return them with their frequencies, if given."""
+) -> tuple[Genotypes, NDArray[np.float64] | None, PanelPeople | None]:
+    """Choose variants by public information only.
+
+    Returns them with their public frequencies and the people these were counted in, if given.
+    """
     counts.append(("variants in the genotype file", len(genotypes.variants)))
     if extract is not None or exclude is not None:
         places = select_variants(genotypes.variants, extract=extract, exclude=exclude)
@@ -181,9 +185,12 @@ def choose_variants(
         )
         genotypes = genotypes.select(places)
     refuse_multiallelic(genotypes.variants, "the genotype file")
-    known = None
+    known = people = None
     if frequencies is not None:
-        found = _public(frequencies, genotypes).match(genotypes.variants)
+        public = _public(frequencies, genotypes)
+        if public.people is not None:
+            people = PanelPeople(people=public.people, where=str(public.where), what="frequencies")
+        found = public.match(genotypes.variants)
         counts += [
             ("variants with a public frequency", int(np.isfinite(found.frequency).sum())),
             ("of them with alleles swapped", found.swapped),
@@ -198,7 +205,7 @@ def choose_variants(
     if not genotypes.names:
         raise InputError("no variant is left: " + ", ".join(f"{what}: {k}" for what, k in counts))
     counts.append(("variants used", len(genotypes.names)))
-    return genotypes, known
+    return genotypes, known, people
 
 
 def _kept(
@@ -227,7 +234,7 @@ def _checked(known: NDArray[np.float64] | None, maf: float) -> NDArray[np.float6
 
 
 def _public(frequencies: AnyPath | Frequencies, genotypes: Genotypes) -> Frequencies:
-    """Return the public frequencies, and refuse the cohort, or a part of it, as its own panel."""
+    """Return the public frequencies, and refuse the file of the cohort as its own panel."""
     where = frequencies.where if isinstance(frequencies, Frequencies) else Path(frequencies)
     own = getattr(genotypes, "paths", None) or [getattr(genotypes, "path", None)]
     if any(path is not None and _same_file(Path(path), where) for path in own):
@@ -236,24 +243,33 @@ def _public(frequencies: AnyPath | Frequencies, genotypes: Genotypes) -> Frequen
             "of public people"
         )
     if isinstance(frequencies, Frequencies):
-        found = frequencies
-    elif where.name.endswith((".bed", ".pgen", ".vcf", ".vcf.gz", ".vcf.bgz", ".bcf", ".bgen")):
-        found = frequencies_of_panel(where)
-    else:
-        found = read_frequencies(where)
-    if found.people is not None:
-        refuse_cohort(found.people, where, genotypes, what="frequencies")
-    return found
+        return frequencies
+    if where.name.endswith((".bed", ".pgen", ".vcf", ".vcf.gz", ".vcf.bgz", ".bcf", ".bgen")):
+        return frequencies_of_panel(where)
+    return read_frequencies(where)
 
 
-def refuse_cohort(people: People, where: Path | str, genotypes: Genotypes, *, what: str) -> None:
-    """Refuse a panel that shares ids with the cohort: `what` of its people will be public."""
-    if people.shares_ids_with(genotypes.people()):
-        raise PrivacyError(
-            f"{where} is not a public panel: ids in it are also in the private genotype file, and the "
-            f"{what} of private people would leak. Leave the people of the cohort out of the panel "
-            "(plink2 --remove); if they are others of the same name, give the panel ids of its own"
-        )
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class PanelPeople:
+    """The people of a public panel, who must not be in the cohort."""
+
+    people: People
+    where: str
+    what: str  # "frequencies" or "correlations": what of them will be public
+
+    def refuse_in(self, genotypes: Genotypes) -> None:
+        """Refuse a panel that shares ids with the cohort.
+
+        This compares ids, so it is done where the ids of files are matched, and not by a dry run: a
+        panel of one's own making would tell, without any charge, who is in the cohort.
+        """
+        if self.people.shares_ids_with(genotypes.people()):
+            raise PrivacyError(
+                f"{self.where} is not a public panel: ids in it are also in the private genotype file, "
+                f"and the {self.what} of private people would leak. Leave the people of the cohort out "
+                "of the panel (plink2 --remove); if they are others of the same name, give the panel "
+                "ids of its own"
+            )
 
 
 def _same_file(one: Path, other: Path) -> bool:
