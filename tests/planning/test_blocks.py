@@ -51,6 +51,9 @@ def test_auto_follows_from_public_numbers():
     chosen = {
         "few": plan_of(covariance="auto"),
         "few, with blocks": plan_of(covariance="auto", blocks=[0, 5, 10]),
+        "few public, with blocks": plan_of(
+            covariance="auto", blocks=[0, 5, 10], protection="outcomes"
+        ),
         "many": plan_of(MOST_WHOLE + 1, covariance="auto"),
         "many, with blocks": plan_of(
             MOST_WHOLE + 1, covariance="auto", blocks=[0, 5, MOST_WHOLE + 1]
@@ -60,7 +63,8 @@ def test_auto_follows_from_public_numbers():
     counts = {name: plan.blocks and plan.blocks.count for name, plan in chosen.items()}
     assert counts == {
         "few": None,
-        "few, with blocks": None,
+        "few, with blocks": 2,
+        "few public, with blocks": None,
         "many": MOST_WHOLE + 1,
         "many, with blocks": 2,
         "many of few rows": None,

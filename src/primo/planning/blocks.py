@@ -44,15 +44,17 @@ _BLOCK_FACTOR = 1.5
 def chosen_covariance(settings: Settings, *, n: int, d: int) -> str:
     """Return what "auto" stands for: a function of public numbers.
 
-    The whole matrix up to `MOST_WHOLE` features, or rows where public features outnumber them; beyond,
-    blocks if they are given, else none.
+    Of private features blocks, if they are given: their noise is less than that of the whole matrix.
+    Otherwise the whole matrix up to `MOST_WHOLE` features, or rows where public features outnumber them;
+    beyond, blocks if they are given, else none.
     """
     if settings.covariance != "auto":
         return settings.covariance
     private = Protection.parse(settings.protection).features_private
     wanted = "none" if settings.blocks is None else "blocks"
     large = (d if private else min(d, n)) > MOST_WHOLE
-    return wanted if large and not _refused(settings, wanted) else "full"
+    less_noise = private and wanted == "blocks"
+    return wanted if (large or less_noise) and not _refused(settings, wanted) else "full"
 
 
 def _refused(settings: Settings, covariance: str) -> Message | None:
