@@ -20,7 +20,7 @@ from click.core import ParameterSource
 from numpy.typing import NDArray
 
 from primo._util.progress import working
-from primo.cli.accuracy import accuracy_numbers, show_accuracy
+from primo.cli.accuracy import accuracy_numbers, doubts_about, show_accuracy
 from primo.cli.data import Opened, has_levels, named_by
 from primo.cli.linkage import linkage_note
 from primo.cli.options import checked
@@ -356,7 +356,7 @@ def _finished(request: Request, bundle: Bundle) -> None:
                 "privacy": bundle.manifest["privacy"],
                 "accuracy": accuracy_numbers(bundle),
                 "linkage": bundle.linkage,
-                "doubts": list(bundle.release.doubts()),
+                "doubts": doubts_about(bundle),
             }
         )
         return

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.doubts import bound_doubts
+from primo.released.uncertainty.trust import FEWEST
 from primo.report.accuracy import accuracy_card, plus_minus
 from primo.report.contents import Chosen, Findings
 from primo.report.figures import outlook_chart
@@ -151,6 +152,12 @@ def doubts_of(release: ReleasedMoments, found: Findings | str) -> list[str]:
         )
     said += [f"{doubt[:1].upper() + doubt[1:]}." for doubt in found.doubts]
     cells = plan.d * plan.l
+    if found.few_for_prior:
+        said.append(
+            "The spread of effects that shrunk intervals assume was fitted to "
+            f"{count(cells, 'coefficient')} only (at least {FEWEST} are asked for): "
+            "these intervals may be too short or too long."
+        )
     for few, of, why in (
         (
             int(np.sum(~found.tests.trusted)),
