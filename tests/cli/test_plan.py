@@ -76,7 +76,7 @@ def test_rounds_are_explained_and_forecast():
     table, _, said = auto.output.partition("\n  Several rounds, every one after the first")
     assert plain.output.startswith(table)
     assert "features, --rounds 1 (under --protect features the outcomes are public" in said
-    shown = r"both, --rounds 3: 0\.\d{3} ± 0\.\d{3} instead of 0\.\d{3} with one round \(each"
+    shown = r"both, --rounds 3: 0\.\d{3} ± 0\.\d{3} instead of 0\.\d{3} with one round \(noise"
     assert re.search(shown, said)
 
 

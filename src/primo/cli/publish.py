@@ -391,11 +391,13 @@ def _note_few(plan: Plan) -> None:
 
 def _missing(request: Request) -> str:
     """Say how missing values are treated, and how that is changed."""
-    if request.prepared.plan.missing == "error":
+    plan = request.prepared.plan
+    centre = "centre" if plan.centred else "public centre"  # otherwise it is found
+    if plan.missing == "error":
         text = "A missing value stops the run"
-        other = "--missing centre counts it as the public centre of its column"
+        other = f"--missing centre counts it as the {centre} of its column"
     else:
-        text = "Missing values count as the public centre of their column"
+        text = f"Missing values count as the {centre} of their column"
         variants = request.opened.variants
         if variants is not None:
             by_panel = request.opened.norm is not None

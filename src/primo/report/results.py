@@ -162,22 +162,23 @@ def doubts_of(release: ReleasedMoments, found: Findings | str) -> list[str]:
         (
             int(np.sum(~found.tests.trusted)),
             count(cells, "coefficient"),
-            "have wide or unbounded intervals and conservative p-values (marked !)",
+            "wide or unbounded intervals and conservative p-values (marked !)",
         ),
         (
             found.mostly_prior,
             count(cells, "coefficient"),
-            "have a shrunk interval that depends on the assumed spread of effects more than on the "
+            "a shrunk interval that depends on the assumed spread of effects more than on the "
             "release",
         ),
         (
             int(np.sum(~found.fit.trusted)),
             count(plan.l, "outcome"),
-            "have an R² that the noise leaves undetermined (not determined, 0 to 1)",
+            "an R² that the noise leaves undetermined (not determined, 0 to 1)",
         ),
     ):
         if few:
-            said.append(f"{thousands(few)} of {of} {why}.")
+            verb = "has" if few == 1 else "have"
+            said.append(f"{thousands(few)} of {of} {verb} {why}.")
     return said
 
 
