@@ -77,5 +77,5 @@ def test_a_round_that_was_not_charged_is_seen():
 
 @pytest.mark.parametrize("other", [{"norms_found": True}, {"reference": True}, {"extended": True}])
 def test_rounds_are_attacked_on_their_own(other):
-    with pytest.raises(InputError, match="on their own"):
+    with pytest.raises(InputError, match="are not audited together"):
         setting(**other)

@@ -1,5 +1,6 @@
 """The other commands, and that every one of them is documented."""
 
+import html
 import re
 from pathlib import Path
 
@@ -227,3 +228,16 @@ def test_what_the_steward_changes_is_told_to_machines(folder, primo, primo_json)
     assert primo_json(line)["epsilon"] == 5
     noted = primo_json("ledger note books.ledger --mu 0.1 --purpose counts")
     assert noted["head"] == primo_json("ledger history books.ledger")["head"]
+
+
+def test_inspect_lists_the_doubts_of_the_report(folder, primo, primo_json, fit_line):
+    primo(f"{fit_line} --out release")
+    doubts = primo_json("inspect release")["doubts"]
+    said = primo("inspect release")[1]
+    primo("report release --out page.html")
+    page = html.unescape(Path("page.html").read_text())
+    assert len(doubts) > 1
+    for doubt in doubts:
+        assert f"Doubt: {doubt}" in said
+        assert doubt in page
+    assert said.count("Doubt: ") == len(doubts)

@@ -156,3 +156,30 @@ def test_several_rows_of_a_person_are_declared(here, primo, primo_json):
 
     plan = read_bundle(Path("r")).release.plan
     assert spent["spent"]["mu"] == 2 * plan.mu
+
+
+def test_nothing_is_assumed_of_units_that_will_be_found(here, primo, primo_json):
+    np.save("x.npy", np.zeros((5000, 3)))
+    line = f"fit --feature-array x.npy --outcome-array x.npy {COST} --norms auto --dry-run"
+    assert "own units" not in primo(line)[0]
+    assert primo_json(line)["assumed_outcome_sd"] is None
+    assert "a standard deviation of 7 (median" in primo(f"{line} --outcome-sd 7")[0]
+
+
+def test_the_association_that_is_predicted_to_do_better_is_named(here, primo, primo_json):
+    np.save("x.npy", np.random.default_rng(0).normal(size=(2000, 3)))
+    line = "fit --feature-array x.npy --outcome-array x.npy --epsilon 0.5 --delta 1e-6 --dry-run"
+    line += " --protect outcomes --bounds outcomes.toml --association"
+    said = primo_json(f"{line} perturbed")
+    better = said["better_association"]
+    assert better["association"] == "gauss"
+    assert better["predicted_r2"] > said["predicted_r2"] + 0.005
+    assert "With --association gauss: 0." in primo(f"{line} perturbed")[0]
+    assert primo_json(f"{line} gauss")["better_association"] is None
+
+
+def test_a_dry_run_of_a_table_says_that_text_stops_the_run(here, primo):
+    data = table("csv", x1=["poison"] * 50)
+    said = primo(f"fit {data} --bounds both.toml {COST} --dry-run")[1]
+    assert "text stops the run" in said
+    assert "--id-column" in said

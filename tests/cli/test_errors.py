@@ -248,3 +248,17 @@ def test_arrays_of_different_length(folder, primo):
     np.save("y.npy", np.zeros((9, 2)))
     _, err = primo("fit --feature-array x.npy --outcome-array y.npy --epsilon 1 --delta .1", code=2)
     assert "10 rows of features but 9" in err
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("--covariance blocks --rounds 3", "--covariance and --rounds"),
+        ("--norms auto --rounds 3", "--rounds and --norms"),
+        ("--covariance none --norms auto", "--covariance and --norms"),
+        ("--association perturbed --split 1", "--association and --split"),
+    ],
+)
+def test_an_audit_names_the_two_options_that_exclude_each_other(primo, line, named):
+    said = primo(f"audit {line}", code=2)[1]
+    assert f"{named} are not audited together; leave one of the two out" in said

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -311,3 +312,21 @@ def test_a_dry_run_says_what_finding_norms_costs_and_gains(tmp_path, primo, prim
         assert "all other noise 3.8% larger" in said
         assert f"With the norms of the ranges, at the whole budget: {instead:.3f}" in said
         assert 0.1 < instead < 0.3
+
+
+def test_levels_of_one_column_leave_the_others_to_be_found(tmp_path, primo, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    kind, x = rng.integers(0, 3, 4000), rng.normal(size=4000)
+    names = np.array(["near", "far", "sea"])[kind]
+    frame = {"x": 900 + 40 * x, "kind": names, "y": 5e4 + 1e4 * (x + kind + rng.normal(size=4000))}
+    pd.DataFrame(frame).to_csv("t.csv", index=False)
+    line = "fit --table t.csv --features * --outcomes y --norms auto --epsilon 5 --delta 1e-6"
+    said = primo(f"{line} --out r", code=2)[1]
+    assert "--id-column kind" in said
+    assert '[features.columns.kind] (or [outcomes...]) levels = ["no", "yes"]' in said
+    Path("b.toml").write_text('[features.columns.kind]\nlevels = ["near", "far", "sea"]\n')
+    primo(f"{line} --bounds b.toml --out s")
+    bundle = read_bundle(tmp_path / "s")
+    assert bundle.release.feature_names == ("x", "kind=far", "kind=sea")
+    assert bundle.release.plan.features.scale[0] > 10 * bundle.release.plan.features.scale[1]

@@ -76,7 +76,7 @@ def test_rounds_are_explained_and_forecast():
     table, _, said = auto.output.partition("\n  Several rounds, every one after the first")
     assert plain.output.startswith(table)
     assert "features, --rounds 1 (under --protect features the outcomes are public" in said
-    shown = r"both, --rounds 3: 0\.\d{3} ± 0\.\d{3} instead of 0\.\d{3} with one round \(each"
+    shown = r"both, --rounds 3: 0\.\d{3} ± 0\.\d{3} instead of 0\.\d{3} with one round \(noise"
     assert re.search(shown, said)
 
 
@@ -109,3 +109,20 @@ def test_rounds_that_cannot_be(options, said):
     shown = CliRunner().invoke(main, [*SIZE, *options.split()])
     assert shown.exit_code == 2
     assert said in shown.output
+
+
+def test_units_that_will_be_found_are_not_stated():
+    found = [*SIZE, "--rows", "5000", "--norms", "auto", "--protect", "both"]
+    assert "own units" not in CliRunner().invoke(main, found).output
+    said = CliRunner().invoke(main, [*found, "--outcome-range", "0", "9"]).output
+    assert "own units" in " ".join(said.split())
+
+
+def test_rounds_that_are_not_expected_to_help_are_advised_against():
+    line = "plan --rows 5000 --features 124 --outcomes 18 --epsilon 1 --norms auto --protect both"
+    said = " ".join(CliRunner().invoke(main, f"{line} --rounds auto").output.split())
+    shown = re.search(r"--rounds 25: (0\.\d+) ± 0\.\d+ instead of (0\.\d+) with one round", said)
+    assert float(shown[1]) < float(shown[2])
+    assert "Rounds are not expected to help here: take --rounds 1." in said
+    said = CliRunner().invoke(main, [*SIZE, "--rows", "9000", "--rounds", "3"]).output
+    assert "not expected to help" not in " ".join(said.split())

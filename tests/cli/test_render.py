@@ -15,6 +15,13 @@ PACKAGE = Path(primo.__file__).parent
 
 #: Names that a raise site computes: where, and what they can be.
 COMPUTED = {
+    ("audit/settings.py", "first"): (
+        *("extended", "norms_found", "rounds", "association", "covariance"),
+    ),
+    ("audit/settings.py", "other"): (
+        *("sampled", "reference", "extended", "norms_found", "rounds", "calibration", "split"),
+        "association",
+    ),
     ("forecast/assumptions.py", "f'signal.{name}'"): (
         *("signal.r2", "signal.feature_spread", "signal.outcome_spread"),
         *("signal.feature_mean", "signal.outcome_mean", "signal.feature_sd", "signal.outcome_sd"),

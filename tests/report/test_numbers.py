@@ -23,6 +23,7 @@ from primo.report.contents import (
 from primo.report.guessing import for_person, found_at_most, right_at_most
 from primo.report.outlook import Outlook, outlook_of, plan_at
 from primo.report.placing import place
+from primo.report.results import doubts_of
 from primo.report.strength import blocks_of, directions_of
 
 close = pytest.approx
@@ -234,7 +235,23 @@ def test_findings_count_intervals_that_depend_on_the_prior(releases):
     found = find(releases("one"), level=0.95, fdr=0.05)
     assert isinstance(found, Findings)
     shrunk = uncertainty.coefficient_intervals(releases("one"), kind="posterior")
-    assert found.mostly_prior == int(np.sum(~shrunk.trusted[:-1]))
+    if not found.few_for_prior:
+        assert found.mostly_prior == int(np.sum(~shrunk.trusted[:-1]))
+
+
+def test_few_coefficients_with_a_clear_signal_are_not_said_to_depend_on_the_prior():
+    """The prior is fitted to few of them, which is said; it hardly moves their intervals."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 8))
+    y = X @ np.linspace(0.5, 1, 8) + rng.standard_normal(20_000)
+    model = primo.PrimoRegressor(epsilon=5, delta=1e-6, feature_bounds=5.0, outcome_bounds=8.0)
+    release = model.fit(X, y).release_
+    found = find(release, level=0.95, fdr=0.05)
+    assert found.few_for_prior
+    assert found.mostly_prior == 0
+    said = " ".join(doubts_of(release, found))
+    assert "was fitted to 8 coefficients only (at least 20 are asked for)" in said
+    assert "depends on the assumed spread" not in said
 
 
 def test_outlook_says_its_assumption(releases):

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -117,7 +118,11 @@ def test_the_statement_says_rounds():
     release = released()
     text = " ".join(release.statement().split())
     assert "one release in 3 rounds" in text
-    assert "the rows were read 3 times under the one guarantee above" in text
+    assert "the rows were read 3 times under the one guarantee above: once in every round." in text
+    shares = re.search(
+        r"before the first row was read: (from (\S+%) to )?(\S+%) of mu squared", text
+    )
+    assert shares[2] != shares[3]
     assert "one release in" not in released(plan=plan_of(rounds=1)).statement()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.errors import Argument, InputError, Message
+from primo.errors import Argument, InputError
 from primo.planning.make import extension_plan, make_plan
 from primo.planning.plan import Plan
 from primo.planning.settings import Settings
@@ -112,16 +112,6 @@ class Setting:
             raise InputError(
                 Argument("sampled", self.sampled), " must be a share of the rows, in (0, 1)"
             )
-        if self.norms_found and (self.sampled is not None or self.reference or self.extended):
-            raise InputError(
-                "norms that are found are audited on their own", argument="norms_found"
-            )
-        if self.rounds != 1 and (
-            self.sampled is not None or self.reference or self.extended or self.norms_found
-        ):
-            raise InputError("rounds are audited on their own", argument="rounds")
-        others = self.sampled is not None or self.reference or self.extended or self.norms_found
-        others = others or self.rounds != 1 or self.calibration != "exact"
         if self.covariance not in ("full", "blocks", "none"):
             raise InputError(
                 Argument("covariance", self.covariance),
@@ -134,19 +124,38 @@ class Setting:
                 " is not audited",
                 remedy="choose gauss or perturbed",
             )
-        if self.covariance != "full" and (
-            others or self.split is not None or self.association != "gauss"
-        ):
-            raise InputError("blocks are audited on their own", argument="covariance")
-        if self.association == "perturbed" and (others or self.split is not None):
-            raise InputError("noise on the outcomes is audited on its own", argument="association")
-        if self.extended and (self.sampled is not None or self.reference):
-            raise InputError(
-                "an extension is audited on its own",
-                remedy=Message.of(
-                    "leave ", Argument("sampled"), " and ", Argument("reference"), " out"
-                ),
-            )
+        self._check_apart()
+
+    def _check_apart(self) -> None:
+        """Refuse two settings whose releases are attacked one at a time, and name both."""
+        given = {
+            "sampled": self.sampled is not None,
+            "reference": self.reference,
+            "extended": self.extended,
+            "norms_found": self.norms_found,
+            "rounds": self.rounds != 1,
+            "calibration": self.calibration != "exact",
+            "split": self.split is not None,
+            "association": self.association != "gauss",
+            "covariance": self.covariance != "full",
+        }
+        apart = {
+            "extended": ("sampled", "reference"),
+            "norms_found": ("sampled", "reference", "extended"),
+            "rounds": ("sampled", "reference", "extended", "norms_found"),
+        }
+        apart["association"] = (*apart["rounds"], "rounds", "calibration", "split")
+        apart["covariance"] = (*apart["association"], "association")
+        for first, others in apart.items():
+            other = next((name for name in others if given[name]), None)
+            if given[first] and other is not None:
+                raise InputError(
+                    Argument(first),
+                    " and ",
+                    Argument(other),
+                    " are not audited together",
+                    remedy="leave one of the two out",
+                )
 
     @property
     def name(self) -> str:

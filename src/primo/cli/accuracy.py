@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from primo.released.bundle import Bundle
     from primo.released.uncertainty import PublishedRSquared
 
-__all__ = ["accuracy_numbers", "show_accuracy"]
+__all__ = ["accuracy_numbers", "doubts_about", "show_accuracy"]
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def accuracy_numbers(bundle: Bundle) -> dict[str, Any]:
 
 
 def show_accuracy(bundle: Bundle) -> None:
-    """Print the accuracy in words, and the doubts about bounds."""
+    """Print the accuracy in words, and all doubts."""
     table, together = bundle.table("outcomes"), _together(bundle)
     l = len(table["outcome"])
     if bundle.release.blocks is not None:
@@ -70,8 +70,18 @@ def show_accuracy(bundle: Bundle) -> None:
     _show_doubts(bundle)
 
 
+def doubts_about(bundle: Bundle) -> list[str]:
+    """Return everything that cannot be relied on: the doubts that `primo report` lists."""
+    from primo.report.contents import find
+    from primo.report.page import FDR, LEVEL
+    from primo.report.results import doubts_of
+
+    found = find(bundle.release, level=LEVEL, fdr=FDR, estimation=bundle.estimation)
+    return doubts_of(bundle.release, found)
+
+
 def _show_doubts(bundle: Bundle) -> None:
-    for said in bundle.release.doubts():
+    for said in doubts_about(bundle):
         say(f"Doubt: {said}")
     say()
 

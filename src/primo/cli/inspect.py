@@ -30,7 +30,7 @@ def inspect(release: Path, ledger: str | None, json_: bool) -> None:
     it is the release that was made: with --ledger, the exit code is 1 if the ledger has noted another
     digest, or none.
     """
-    from primo.cli.accuracy import accuracy_numbers, show_accuracy
+    from primo.cli.accuracy import accuracy_numbers, doubts_about, show_accuracy
     from primo.cli.linkage import linkage_note
     from primo.released.bundle import read_bundle
 
@@ -39,7 +39,7 @@ def inspect(release: Path, ledger: str | None, json_: bool) -> None:
         _check_noted(bundle, ledger)
     if json_:
         found = {"verified": True, "in_ledger": None if ledger is None else True}
-        seen = {"accuracy": accuracy_numbers(bundle), "doubts": list(bundle.release.doubts())}
+        seen = {"accuracy": accuracy_numbers(bundle), "doubts": doubts_about(bundle)}
         show_json({**found, "digest": bundle.digest, "manifest": bundle.manifest, **seen})
         return
     click.echo(bundle.release.statement())

@@ -20,7 +20,7 @@ from click.core import ParameterSource
 from numpy.typing import NDArray
 
 from primo._util.progress import working
-from primo.cli.accuracy import accuracy_numbers, show_accuracy
+from primo.cli.accuracy import accuracy_numbers, doubts_about, show_accuracy
 from primo.cli.data import Opened, has_levels, named_by
 from primo.cli.linkage import linkage_note
 from primo.cli.options import checked
@@ -30,7 +30,7 @@ from primo.cli.searches import show_search
 from primo.errors import InputError, PrimoError, WeakGuaranteeWarning
 from primo.forecast.assumptions import Signal
 from primo.forecast.block_plan import predict_blocks
-from primo.forecast.compare import typical_sd, with_deviations
+from primo.forecast.compare import better_association, typical_sd, with_deviations
 from primo.forecast.forecast import Prediction, is_forecast, predict
 from primo.forecast.knowledge import better_knowledge, without_search
 from primo.forecast.law import law_of
@@ -196,6 +196,12 @@ def preview(request: Request) -> None:
                 "no_privacy_r2": None if expected is None else expected.chosen.no_privacy_r2,
                 "assumptions": None if expected is None else expected.words,
                 "assumed_outcome_sd": None if expected is None else expected.outcome_sd,
+                "better_association": None
+                if expected is None or expected.association is None
+                else {
+                    "association": expected.association.knowledge,
+                    "predicted_r2": expected.association.predicted_r2,
+                },
                 "better_knowledge": []
                 if expected is None
                 else [asdict(better) for better in expected.better],
@@ -235,6 +241,12 @@ def preview(request: Request) -> None:
         click.echo(f"Ledger {account.ledger.where}: {outlook}")
     if not exact:
         say("The number of people who are in all files is shown once the release is paid for.")
+    if request.options.get("table"):
+        say(
+            "Note: a dry run looks at no private cell, so it cannot tell whether all columns that were "
+            "chosen hold numbers; text stops the run. Of a column of categories state its levels in the "
+            "file of --bounds, give one that names people as --id-column, and leave out all others."
+        )
     say("Dry run: no private column was opened and nothing was charged.")
 
 
@@ -344,7 +356,7 @@ def _finished(request: Request, bundle: Bundle) -> None:
                 "privacy": bundle.manifest["privacy"],
                 "accuracy": accuracy_numbers(bundle),
                 "linkage": bundle.linkage,
-                "doubts": list(bundle.release.doubts()),
+                "doubts": doubts_about(bundle),
             }
         )
         return
@@ -379,11 +391,13 @@ def _note_few(plan: Plan) -> None:
 
 def _missing(request: Request) -> str:
     """Say how missing values are treated, and how that is changed."""
-    if request.prepared.plan.missing == "error":
+    plan = request.prepared.plan
+    centre = "centre" if plan.centred else "public centre"  # otherwise it is found
+    if plan.missing == "error":
         text = "A missing value stops the run"
-        other = "--missing centre counts it as the public centre of its column"
+        other = f"--missing centre counts it as the {centre} of its column"
     else:
-        text = "Missing values count as the public centre of their column"
+        text = f"Missing values count as the {centre} of their column"
         variants = request.opened.variants
         if variants is not None:
             by_panel = request.opened.norm is not None
@@ -404,10 +418,11 @@ class _Forecast:
 
     chosen: Prediction
     words: tuple[str, ...]  # all assumptions
-    outcome_sd: float
+    outcome_sd: float | None  # None where their units are found, so that nothing is assumed
     better: tuple[Better, ...]
     not_found: float | None  # R² with the norms of the ranges instead of norms that are found
     simulated: str  # what stood for the whole; empty if all of it was simulated
+    association: Better | None = None  # another one, where it is predicted to do better
 
 
 def _forecast(request: Request) -> _Forecast | None:
@@ -437,6 +452,10 @@ def _forecast(request: Request) -> _Forecast | None:
         ),
         not_found=without_search(plan, association=plan.association, signal=signal),
         simulated=reduction_of([plan]).words,
+        # What an earlier release fixed, or a forecast chose, needs no advice.
+        association=better_association(plan, signal=signal)
+        if options.get("association", "auto") != "auto"
+        else None,
     )
 
 
@@ -460,6 +479,17 @@ def _show_forecast(expected: _Forecast) -> None:
     click.echo(
         f"Predicted R² on new rows: {chosen.r2:.3f} ({one}without privacy {chosen.no_privacy_r2:.3f})."
     )
+    if (
+        chosen.one_round_r2 is not None
+        and chosen.r2 < chosen.one_round_r2
+        and not expected.simulated
+    ):
+        click.echo("Rounds are not expected to help here: take --rounds 1.")
+    if (other := expected.association) is not None:
+        click.echo(
+            f"With --association {other.knowledge}: {other.predicted_r2:.3f} instead of "
+            f"{other.instead_of:.3f}. It is expected to predict better here."
+        )
     if expected.not_found is not None:
         click.echo(
             f"With the norms of the ranges, at the whole budget{as_one}: {expected.not_found:.3f}. "
@@ -468,10 +498,11 @@ def _show_forecast(expected: _Forecast) -> None:
     click.echo("Assumed (--signal-r2, --outcome-sd and --feature-sd state other numbers):")
     for words in expected.words:
         click.echo(f"  - {words}")
-    click.echo(
-        f"  - the outcomes have a standard deviation of {expected.outcome_sd:.3g} (median, in their own "
-        "units)"
-    )
+    if expected.outcome_sd is not None:
+        click.echo(
+            f"  - the outcomes have a standard deviation of {expected.outcome_sd:.3g} (median, in their "
+            "own units)"
+        )
     if expected.simulated:
         click.echo(f"Simulated: {expected.simulated}.")
     if expected.better:

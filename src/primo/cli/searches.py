@@ -32,7 +32,7 @@ def show_search(plan: Plan) -> None:
     click.echo(
         f"Norms of the {' and '.join(plan.counted)}: found {'then' if plan.centred else 'first'}, from "
         f"counts of rows by length, {'all together ' * bool(plan.centred)}{_cost(plan)}. The rows are "
-        f"read {_passes(plan)} times. Noise is proportional to these norms."
+        f"read {plan.search_passes + plan.round_count} times. Noise is proportional to these norms."
     )
     for block in plan.counted:
         clip = plan.features if block == "features" else plan.outcomes
@@ -55,8 +55,3 @@ def _cost(plan: Plan) -> str:
         f"for {share:.1%} of the budget (of mu squared), which makes all other noise {louder:.1%} "
         "larger than it would be with the same norms stated"
     )
-
-
-def _passes(plan: Plan) -> int:
-    centres = 2 * (plan.centre_search is not None)
-    return 1 + plan.round_count + (plan.column_search is not None) + centres

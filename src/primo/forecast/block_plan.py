@@ -14,7 +14,7 @@ from primo.forecast.assumptions import Signal
 from primo.forecast.blocks import ENOUGH, BlockScales, Trait, forecast_draws
 from primo.forecast.expected_norms import with_expected_norms
 from primo.forecast.forecast import Prediction
-from primo.forecast.law import law_of
+from primo.forecast.law import knows_outcome_units, law_of
 from primo.planning.plan import Plan
 
 __all__ = ["BlockForecast", "block_scales", "predict_blocks"]
@@ -36,7 +36,7 @@ class BlockForecast:
     """A prediction and what it assumes; no number in it depends on data."""
 
     prediction: Prediction
-    outcome_sd: float  # median over outcomes, in their own units
+    outcome_sd: float | None  # median over outcomes, in their own units; None where they are found
     words: tuple[str, ...]
 
 
@@ -91,9 +91,10 @@ def predict_blocks(
         linked = f"neighbours inside a block are correlated by {LINKED:g}, and {linked}"
     else:
         linked = "features are not correlated; where they are, the score is worth less"
+    known = knows_outcome_units(plan, signal)
     return BlockForecast(
         prediction=prediction,
-        outcome_sd=float(np.median(settled.outcomes.scale * law.outcomes.sd)),
+        outcome_sd=float(np.median(settled.outcomes.scale * law.outcomes.sd)) if known else None,
         words=(
             f"the features explain {signal.r2:.0%} of each outcome's variance; {trait.causal:.2g} of "
             "them have an effect",

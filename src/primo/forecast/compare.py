@@ -19,11 +19,11 @@ from primo.errors import Argument, InputError, Message
 from primo.forecast.assumptions import Signal, as_signal
 from primo.forecast.forecast import Draws, Prediction, predict_ways
 from primo.forecast.knowledge import better_knowledge
-from primo.forecast.law import Law, law_of
+from primo.forecast.law import Law, knows_outcome_units, law_of
 from primo.forecast.reduced import reduction_of
 from primo.forecast.round_gain import forecast_rounds, rounds_of
 from primo.forecast.rounds import recommend_rounds
-from primo.forecast.table import R2_TOLERANCE, PlanComparison, Variant
+from primo.forecast.table import R2_TOLERANCE, Better, PlanComparison, Variant
 from primo.forecast.theory import Regime, regime
 from primo.planning.association import with_association
 from primo.planning.make import make_plan
@@ -37,6 +37,7 @@ from primo.privacy.protection import Protection
 __all__ = [
     "as_count",
     "available_associations",
+    "better_association",
     "choose_plan",
     "compare_plans",
     "public_plan",
@@ -147,6 +148,7 @@ def compare_plans(
         simulated=reduction_of(plans).words,
         variants=tuple(variants),
         outcome_sd=None if outcome_bounds is None else typical_sd(first, signal=assumed),
+        units_found=not knows_outcome_units(first, assumed),
     )
     if several:
         known = dict(zip(((made.protection, name) for made, name in ways), predicted, strict=True))
@@ -175,12 +177,16 @@ def compare_plans(
     return dataclasses.replace(table, better=better)
 
 
-def typical_sd(made: Plan, *, signal: Signal | None = None) -> float:
+def typical_sd(made: Plan, *, signal: Signal | None = None) -> float | None:
     """Return the standard deviation of an outcome, in its own units, that an assumption implies.
 
-    A forecast holds for outcomes that spread about so widely; the median over outcomes.
+    A forecast holds for outcomes that spread about so widely; the median over outcomes. None where
+    nothing is assumed of their units, because their norm is found and nothing else is stated.
     """
-    law = law_of(made, as_signal(signal))
+    assumed = as_signal(signal)
+    if not knows_outcome_units(made, assumed):
+        return None
+    law = law_of(made, assumed)
     return float(np.median(made.outcomes.scale * law.outcomes.sd))
 
 
@@ -265,6 +271,27 @@ def choose_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     if chosen == "perturbed":  # has other noise, and another lattice margin
         return make_plan(dataclasses.replace(settings, association=chosen), n=n, d=d, l=l)
     return dataclasses.replace(made, association=chosen)
+
+
+def better_association(made: Plan, *, signal: Signal | None = None) -> Better | None:
+    """Return another mechanism for XᵀY that is predicted to raise R² by more than `R2_TOLERANCE`.
+
+    None where there is none, and where that is not known: several rounds, and a covariance that is not
+    that of all rows. Nothing is read. Cost: one forecast for each mechanism; none under protection of
+    both, which has one.
+    """
+    choices = available_associations(made)
+    rows = made.covariance_origin is CovarianceOrigin.ROWS and made.sampled is None
+    if len(choices) == 1 or made.rounds is not None or made.calibration != "exact" or not rows:
+        return None
+    found = predict_ways(
+        [(made, name) for name in choices], estimators=("auto",), signal=as_signal(signal)
+    )
+    scores = {name: only.r2 for name, (only,) in zip(choices, found, strict=True)}
+    best = _simplest(scores, made.association)
+    if best == made.association:
+        return None
+    return Better(knowledge=best, predicted_r2=scores[best], instead_of=scores[made.association])
 
 
 def recommend_association(made: Plan, *, signal: Signal | None = None) -> str:

@@ -148,6 +148,17 @@ def law_of(plan: Plan, signal: Signal) -> Law:
     return Law(features=features, outcomes=outcomes, signal=signal)
 
 
+def knows_outcome_units(plan: Plan, signal: Signal) -> bool:
+    """Whether a forecast says how far outcomes spread in their own units.
+
+    It does not where their norm is found and nothing is stated of them: it is then in units of what will
+    be found.
+    """
+    clip = plan.outcomes
+    found = "outcomes" in plan.counted and clip.is_plain and not clip.box
+    return not found or signal.outcome_sd is not None
+
+
 def _block(
     clip: Clip,
     block: str,

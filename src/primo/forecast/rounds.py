@@ -49,19 +49,24 @@ def explain_rounds(made: Plan) -> tuple[int, Message]:
             "most of the covariance is lost in noise, and many rounds average it"
         )
     noise, steps = length_noise(made, FEW), association_noise(made)
-    told = f"the length of what is left, to {noise:.1%} of the largest that is possible"
     if noise >= TOLD:
-        return 1, Message.of(f"a round could tell {told} only (less than {TOLD:.0%} is asked for)")
-    largest = f"the noise of the association is {steps:.1%} of the largest that is possible"
+        return 1, Message.of(
+            "in every round the noise of the residuals' squared length would be "
+            f"{noise:.1%} of the largest that is possible; rounds need less than {TOLD:.0%}"
+        )
     if steps >= FOLLOWED:
-        return 1, Message.of(f"{largest} (less than {FOLLOWED:.0%} is asked for)")
+        return 1, Message.of(
+            f"the noise of the association is {steps:.1%} of the largest association that is possible; "
+            f"rounds need less than {FOLLOWED:.0%}"
+        )
     # With an intercept the spread about the means comes from the rounds of the outcomes themselves, and
     # the first of many knows too little of it.
     some = not made.intercept and steps < CLEAR and length_noise(made, SOME) < TOLD
     count = SOME if some else FEW
     return count, Message.of(
-        f"each round tells {told} (less than {TOLD:.0%} is asked for), and {largest} (less than "
-        f"{FOLLOWED:.0%} is asked for; {SOME} rounds below {CLEAR:.0%} without an intercept)"
+        f"noise is small enough for rounds: {noise:.1%} of the largest that is possible in the "
+        f"residuals' squared length (less than {TOLD:.0%} is needed), {steps:.1%} in the association "
+        f"(less than {FOLLOWED:.0%} is needed, less than {CLEAR:.0%} and no intercept for {SOME} rounds)"
     )
 
 

@@ -102,6 +102,9 @@ class PlanComparison:
     simulated: str = ""  # what stood for the whole, in words; empty if all of it was simulated
     better: tuple[Better, ...] = ()  # than the recommended one, with better public knowledge
     outcome_sd: float | None = None  # what the assumption means in the units of the outcome bounds
+    units_found: bool = (
+        False  # whether those units follow from the rows, so that there is no such number
+    )
     rounds: tuple[RoundsForecast, ...] = ()  # one for each protection, if rounds were asked for
 
     @property
@@ -201,6 +204,8 @@ class PlanComparison:
         ]
 
     def _in_units(self, spell: Callable[[Argument | Advice], str]) -> str:
+        if self.units_found:
+            return ""
         own = spell(Argument("signal.outcome_sd", ...))
         if self.outcome_sd is None:
             return f" Bounds that fit are assumed; give yours, and {own}, to see what they cost."
@@ -281,8 +286,15 @@ class PlanComparison:
                 # A reduced problem loses more of what rounds gain than of one round.
                 text += ", a rough guide" if self.simulated else ""
             why = "" if found.why is None else f" ({found.why.render(spell)})"
-            lines += _wrap(f"{text}{why}.")
+            lines += _wrap(f"{text}{why}.{self._no_gain(found, spell)}")
         return lines
+
+    def _no_gain(self, found: RoundsForecast, spell: Callable[[Argument | Advice], str]) -> str:
+        """Say where rounds are predicted to lose; not for a reduced problem, which understates them."""
+        one = self.best(found.protection).predicted_r2
+        if self.simulated or found.predicted_r2 is None or found.predicted_r2 >= one:
+            return ""
+        return f" Rounds are not expected to help here: take {spell(Argument('rounds', 1))}."
 
     def _theory(self) -> list[str]:
         lines = [

@@ -119,7 +119,8 @@ def block_bounds(
 
     `known` are limits that follow from what a column is (a genotype lies in 0 to 2); the file may
     override them. `norm` is the row norm if the file gives none; "auto" is not taken for a block of
-    categories alone, whose norm is known exactly.
+    categories alone, whose norm is known exactly. With "auto", and levels alone stated of some columns,
+    the others need no bounds: centres and scales of the whole block are found.
     """
     spec, known = dict(spec or {}), known or {}
     if not spec and not known and norm != AUTO:
@@ -149,6 +150,11 @@ def block_bounds(
     for name, (pattern, _) in categories.items():
         levels = coded[pattern]
         overrides[name] = Limit(centre=levels.centre, scale=levels.scale, box=True)
+    levels_alone = len(coded) == len(columns) > 0 and not known and common is None
+    if norm == AUTO and levels_alone and len(categories) < len(names):
+        # Levels say nothing of the other columns. Their centres and scales are found, and those of the
+        # indicators as well, which are columns of numbers like the others.
+        return Bounds(norm=norm)
     limits = [_pick(name, overrides, common, known) for name in names]
     without = [name for name, limit in zip(names, limits, strict=True) if limit is None]
     if without:
@@ -156,8 +162,8 @@ def block_bounds(
             f"{len(without)} of the {block} have no bounds, the first is {without[0]!r}; say what is "
             f"publicly known of it in the bounds file:\n[{block}.columns.{_quoted(without[0])}]\n"
             'lower = ...\nupper = ...\n(or, of categories: levels = ["no", "yes"])\n'
-            "(centres and scales are found from the rows only where nothing is stated of any column of "
-            "the block, levels included)"
+            "(centres and scales are found from the rows only where nothing but levels is stated of any "
+            "column of the block)"
         )
     if norm == AUTO and not asked and len(categories) == len(names):
         norm = None  # a search would pay for what the levels say

@@ -116,7 +116,8 @@ class Plan:
             *((("each outcome", self.row_sigma),) if self.row_sigma else ()),
         )
         return facts(
-            f"Plan: {self.n} rows, {self.d} features, {self.l} outcomes",
+            f"Plan: {self.n} row{'s' * (self.n > 1)}, {self.d} feature{'s' * (self.d > 1)}, "
+            f"{self.l} outcome{'s' * (self.l > 1)}",
             [
                 ("Protected", self.protection.sentence),
                 ("Guarantee", f"epsilon {self.epsilon!r} at delta {self.budget.delta!r}"),
@@ -151,6 +152,12 @@ class Plan:
     def declined(self) -> tuple[str, ...]:
         """Blocks with norm="auto" whose rows are too few to find one: the stated bound is used."""
         return tuple(block for block in self.auto_norms if block not in self.counted)
+
+    @property
+    def search_passes(self) -> int:
+        """How often the rows are read to find bounds, before the moments are summed."""
+        centres = 2 * (self.centre_search is not None)
+        return 1 + (self.column_search is not None) + centres if self.counted else 0
 
     @property
     def searched(self) -> Fraction:

@@ -53,7 +53,8 @@ def registry_entry(bundle: Bundle, about: About | None = None) -> dict[str, Any]
             },
             "dp_variant": {
                 "name": "Approximate DP, from Gaussian DP (mu-GDP); against bounded computing power",
-                "data_domain": f"tables of {plan.n} rows with {plan.d} features and {plan.l} outcomes",
+                "data_domain": f"tables of {plan.n} rows with {plan.d} feature{'s' * (plan.d > 1)} and "
+                f"{plan.l} outcome{'s' * (plan.l > 1)}",
                 "neighbours": "replace one row (bounded differential privacy)",
                 "unprotected_quantities": _public(plan),
             },

@@ -118,7 +118,8 @@ def _bounds(release: ReleasedMoments) -> str:
     text = f"features {_bound(plan.features)}; outcomes {_bound(plan.outcomes)}"
     text += _found(release)
     if plan.missing == "centre":
-        text += "; missing values count as the public centre of their column"
+        public = "" if plan.centred else "public "
+        text += f"; missing values count as the {public}centre of their column"
     return text
 
 
@@ -270,12 +271,17 @@ def _rounds(release: ReleasedMoments) -> str:
         float(round_spent(grid, covariance_noisy=plan.covariance_noisy)) / plan.mu**2
         for grid in plan.rounds.grids
     ]
+    low, high = f"{min(shares):.1%}", f"{max(shares):.1%}"
+    each = f"{low} of mu squared" if low == high else f"from {low} to {high} of mu squared"
+    passes = "once in every round"
+    if plan.search_passes:
+        passes = f"{_count(plan.search_passes, 'time')} to find bounds, then {passes}"
     return (
-        f"the rows were read {plan.round_count} times under the one guarantee above. Each round after "
-        "the first looked at residuals of coefficients that the rounds before had released, shortened "
+        f"the rows were read {plan.search_passes + plan.round_count} times under the one guarantee "
+        f"above: {passes}. Each round after the first looked at residuals of coefficients that the "
+        "rounds before had released, shortened "
         f"to a norm that follows from released numbers ({release.rounds[-1].clip:.4g} in the last). "
-        "What each spends was fixed before the first row was read: from "
-        f"{min(shares):.1%} to {max(shares):.1%} of mu squared"
+        f"What each spends was fixed before the first row was read: {each}"
     )
 
 

@@ -24,7 +24,7 @@ from primo.released.uncertainty.intervals import coefficient_block
 from primo.released.uncertainty.published import PublishedRSquared, published_r_squared
 from primo.released.uncertainty.system import System, system_of
 from primo.released.uncertainty.testing import SlopeTests, tests
-from primo.released.uncertainty.trust import doubts, trusted_posterior
+from primo.released.uncertainty.trust import doubts, few_for_prior, mostly_prior
 from primo.report.placing import Axis
 
 __all__ = [
@@ -57,6 +57,7 @@ class Findings:
     tests: SlopeTests
     doubts: tuple[str, ...]
     mostly_prior: int  # how many shrunk intervals depend more on the prior than on the release
+    few_for_prior: bool  # whether that prior was fitted to too few coefficients
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,9 +91,8 @@ def find(
         published=published_r_squared(release, **asdict(estimation or Estimation())),
         tests=tests(release),
         doubts=tuple(" ".join(said.split()) for said in doubts(system)),
-        mostly_prior=int(
-            np.sum(~trusted_posterior(system, system.terms[:, : system.d], prediction=False))
-        ),
+        mostly_prior=int(np.sum(mostly_prior(system))),
+        few_for_prior=few_for_prior(system),
     )
 
 

@@ -236,7 +236,9 @@ def _numbers(release: ReleasedMoments) -> list[tuple[str, str]]:
         ("Noise drawn by", f"exact discrete Gaussian sampler ({release.backend})"),
         (
             "Missing values",
-            "counted as the public centre" if plan.missing == "centre" else "refused",
+            f"counted as the {'' if plan.centred else 'public '}centre"
+            if plan.missing == "centre"
+            else "refused",
         ),
     ]
 

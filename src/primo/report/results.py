@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.doubts import bound_doubts
+from primo.released.uncertainty.trust import FEWEST
 from primo.report.accuracy import accuracy_card, plus_minus
 from primo.report.contents import Chosen, Findings
 from primo.report.figures import outlook_chart
@@ -151,26 +152,33 @@ def doubts_of(release: ReleasedMoments, found: Findings | str) -> list[str]:
         )
     said += [f"{doubt[:1].upper() + doubt[1:]}." for doubt in found.doubts]
     cells = plan.d * plan.l
+    if found.few_for_prior:
+        said.append(
+            "The spread of effects that shrunk intervals assume was fitted to "
+            f"{count(cells, 'coefficient')} only (at least {FEWEST} are asked for): "
+            "these intervals may be too short or too long."
+        )
     for few, of, why in (
         (
             int(np.sum(~found.tests.trusted)),
             count(cells, "coefficient"),
-            "have wide or unbounded intervals and conservative p-values (marked !)",
+            "wide or unbounded intervals and conservative p-values (marked !)",
         ),
         (
             found.mostly_prior,
             count(cells, "coefficient"),
-            "have a shrunk interval that depends on the assumed spread of effects more than on the "
+            "a shrunk interval that depends on the assumed spread of effects more than on the "
             "release",
         ),
         (
             int(np.sum(~found.fit.trusted)),
             count(plan.l, "outcome"),
-            "have an R² that the noise leaves undetermined (not determined, 0 to 1)",
+            "an R² that the noise leaves undetermined (not determined, 0 to 1)",
         ),
     ):
         if few:
-            said.append(f"{thousands(few)} of {of} {why}.")
+            verb = "has" if few == 1 else "have"
+            said.append(f"{thousands(few)} of {of} {verb} {why}.")
     return said
 
 

@@ -111,7 +111,7 @@ def test_means_near_an_edge():
     said, *_ = doubts(0.3 * X + 3.5, Y, feature_bounds=(-4, 4))
     assert "the mean of 4 of 4 features (for example x0, x1, x2) lies near an end" in said.lower()
     (said,) = doubts(X + 5, Y, feature_bounds=12.0)
-    assert "distance of their means from the public centres" in said
+    assert "distance of their means from the centres of their bounds" in said
 
 
 def test_means_lost_in_noise():

@@ -210,15 +210,15 @@ def _means(block: Block) -> list[str]:
     ):
         said.append(
             f"most of the length of the rows of {word}s is the distance of their means from the "
-            "public centres, which is paid for in noise. Next time: centres near the means that "
-            "are publicly known"
+            "centres of their bounds, which is paid for in noise. Next time: centres near the means "
+            "that are publicly known"
         )
     variance, error = block.variance
     most = float(variance.sum()) + margin * float(np.sqrt(np.sum(error**2)))
     if block.mean_error > VAGUE * math.sqrt(max(most, 0.0) / block.width):
         said.append(
             f"the noise of the means of the {word}s is larger than half of their standard deviation: "
-            "intercepts are drawn to the public centres. Next time: centres near the publicly "
+            "intercepts are drawn to the centres. Next time: centres near the publicly "
             "known means, tighter bounds, more rows or a larger epsilon"
         )
     return said

@@ -14,7 +14,7 @@ from primo.released.uncertainty.fit import goodness_of_fit
 from primo.released.uncertainty.intervals import check, coefficient_block
 from primo.released.uncertainty.system import system_of
 from primo.released.uncertainty.testing import p_values
-from primo.released.uncertainty.trust import doubts
+from primo.released.uncertainty.trust import FEWEST, doubts, few_for_prior
 
 __all__ = ["Summary", "position", "summary"]
 
@@ -111,7 +111,9 @@ def summary(
     lines.append("   intercept, no effect means the public centres of the bounds instead of 0.")
     if not plain.trusted.all():
         lines.append("!  wide or unbounded, conservative p-value: see below.")
-    if not shrunk.trusted.all():
+    if few_for_prior(system):
+        lines.append(f"?  assumes a spread of effects that fewer than {FEWEST} coefficients tell.")
+    elif not shrunk.trusted.all():
         lines.append("?  rests on the assumed spread of effects more than on the release.")
     lines.extend(f"   - {doubt}" for doubt in doubts(system))
     if not fit.trusted[at]:

@@ -28,7 +28,14 @@ from numpy.typing import NDArray
 
 from primo.released.uncertainty.system import WELL_DETERMINED, System
 
-__all__ = ["FEWEST", "MOST_SHRINKAGE", "doubts", "trusted_posterior"]
+__all__ = [
+    "FEWEST",
+    "MOST_SHRINKAGE",
+    "doubts",
+    "few_for_prior",
+    "mostly_prior",
+    "trusted_posterior",
+]
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +51,20 @@ def trusted_posterior(system: System, points: Floats, *, prediction: bool) -> ND
         return np.zeros((points.shape[1], system.l), dtype=bool)
     limit = MOST_SHRINKAGE_PREDICTION if prediction else MOST_SHRINKAGE
     return np.asarray(posterior.shrinkage_share(points, system.outcomes) <= limit)
+
+
+def mostly_prior(system: System) -> NDArray[np.bool_]:
+    """Which slopes, (features, outcomes), have a shrunk interval that the prior decides.
+
+    Whether the prior itself is known is another question: see `few_for_prior`.
+    """
+    shares = system.posterior.shrinkage_share(system.terms[:, : system.d], system.outcomes)
+    return np.asarray(shares > MOST_SHRINKAGE)
+
+
+def few_for_prior(system: System) -> bool:
+    """Whether there are too few coefficients to fit the assumed spread of effects to."""
+    return system.posterior.along.size < FEWEST
 
 
 def doubts(system: System) -> tuple[str, ...]:

@@ -81,8 +81,7 @@ def refuse_text(types: dict[str, Any], names: Sequence[str], where: str) -> None
         ):
             held = "text" if kinds.is_string(kind) or kinds.is_large_string(kind) else kind
             raise NotNumericError(
-                f"column {name!r} of {where} holds {held}, not numbers; leave it out (choose the others "
-                "by name or pattern) or code it as numbers first",
+                f"column {name!r} of {where} holds {held}, not numbers",
                 remedy=recoding(name),
             )
 
@@ -100,6 +99,11 @@ def recoding(name: str, *, text_file: bool = False) -> Message:
     ]
     if text_file:
         parts += ["; if its numbers have a decimal comma: ", Argument("decimal", ",")]
+    parts += [
+        "; if it names people: ",
+        Argument("id_column", name),
+        "; if it is neither, leave it out (choose the others by name or pattern)",
+    ]
     return Message.of(*parts)
 
 

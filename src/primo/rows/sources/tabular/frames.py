@@ -208,7 +208,4 @@ def _instead(problem: InputError, _: str) -> InputError:
 
 
 def _not_numbers(name: str, what: str) -> str:
-    return (
-        f"column {name!r} of the pandas frame {what}; leave it out or code it as numbers first. "
-        "The cell itself stays private"
-    )
+    return f"column {name!r} of the pandas frame {what}. The cell itself stays private"
