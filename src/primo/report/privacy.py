@@ -124,6 +124,7 @@ def noise_section(blocks: Sequence[Block], directions: Directions | None) -> Mar
         directions=None if directions is None else directions_chart(directions),
         lost=count(lost, "direction lies", "directions lie") if lost else None,
         rows=rows,
+        noisy=any(block.noise for block in blocks),
     )
 
 
