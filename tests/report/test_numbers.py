@@ -90,6 +90,11 @@ def test_signal_and_noise_without_a_whole_covariance(releases, pages, kind):
     page = pages(kind)
     assert "No released block carries noise" not in page
     assert "the public features are not attached" not in page
+    # Why there are no intervals of joint effects: nothing that is not so is said.
+    assert "single coefficients are not determined by the data" not in page  # 6 features, 4000 rows
+    assert ("the diagonal of the covariance only" in page) == (kind == "diagonal")
+    assert ("holds the covariance inside blocks" in page) == (kind == "blocks")
+    assert ("were summed inside blocks only" in page) == (kind == "perturbed")
 
 
 def test_directions_are_those_of_the_intervals(releases):

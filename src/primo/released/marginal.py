@@ -39,6 +39,8 @@ __all__ = ["MarginalEffects", "SummaryStatistics", "summary_statistics"]
 
 Floats = NDArray[np.float64]
 
+_SUMMED = "the public features of this release were summed inside blocks only"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DenseStatistics(SummaryStatistics):
@@ -224,7 +226,7 @@ def summary_statistics(
         )
     others = others if covariates == "adjust" else []
     if release.blocks is not None:
-        _refuse_covariates_of_blocks(others)
+        _refuse_covariates_of_blocks(release, others)
         return _expect_effects(
             BlockStatistics(
                 release=release,
@@ -236,8 +238,8 @@ def summary_statistics(
         )
     if others and release.feature_squares is not None:
         raise InputError(
-            "this release has more public features than rows, so it does not hold how covariates vary "
-            "with its variants",
+            ("this release has more public features than rows" if plan.width > plan.n else _SUMMED)
+            + ", so it does not hold how covariates vary with its variants",
             argument="covariates",
             remedy=Message.of("Leave them out with ", Argument("covariates", "ignore")),
         )
@@ -265,11 +267,11 @@ def _expect_effects(found: SummaryStatistics) -> SummaryStatistics:
     return found
 
 
-def _refuse_covariates_of_blocks(others: Sequence[int]) -> None:
+def _refuse_covariates_of_blocks(release: ReleasedMoments, others: Sequence[int]) -> None:
     if others:
         raise InputError(
-            "this release holds the covariance inside blocks only, so effects cannot be adjusted for "
-            "features that are no variants",
+            f"this release holds {release.held}, so effects cannot be adjusted for features that are no "
+            "variants",
             argument="covariates",
             remedy=Message.of(
                 "Leave them out with ",
