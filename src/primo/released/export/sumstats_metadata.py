@@ -37,7 +37,8 @@ def privacy_facts(statistics: SummaryStatistics, digest: str | None = None) -> d
             "effect": "slope of the outcome on copies of the effect allele, beside "
             + _beside(statistics),
             "standard_error": "privacy noise and sampling together",
-            "effective_n": "people whose study without noise would have the same standard error",
+            "effective_n": "people whose study without noise would have the same standard error; absent "
+            "where the noise hides how much the outcome varies",
             "people": statistics.n,
             "variants_hidden_by_noise": int((~statistics.determined).sum()),
             "effect_allele_frequency": _frequency_words(statistics),
