@@ -6,6 +6,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 import primo
 from factories import array_source
@@ -155,6 +156,9 @@ def test_effective_n_is_right_or_left_out(tmp_path, epsilon):
         files = write_summary_statistics(statistics, tmp_path / "ssf")
         table = pd.read_csv(files.paths[0], sep="\t", dtype=str, keep_default_na=False)
         assert set(table["effective_n"]) == {"#NA"}
+        facts = yaml.safe_load(files.guarantee.read_text())["differential_privacy"]
+        assert "noise on each outcome of each row" in facts["mechanism"]
+        assert facts["neighbours"] == "replace the outcomes of one row"
         return
     noise = (release.plan.row_sigma * release.plan.outcomes.scale[0]) ** 2
     private = noise / (noise + y.var())

@@ -216,7 +216,7 @@ def _numbers(release: ReleasedMoments) -> list[tuple[str, str]]:
     whole = " (all of it)" if plan.full_outcome_moments else " (diagonal)"
     return [
         *items,
-        ("Neighbours", "data sets that differ by replacing one row"),
+        ("Neighbours", f"data sets that differ by replacing {plan.protection.replaced}"),
         ("Rows", thousands(plan.n)),
         ("Features", thousands(plan.d) + (" and a constant" if plan.intercept else "")),
         ("Outcomes", thousands(plan.l)),
