@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from primo.released.bundle import read_bundle
+from primo.report.page import report_html
 
 N, D = 3000, 12
 WHO = [f"person{i}" for i in range(N)]
@@ -76,7 +77,12 @@ def test_no_covariance_and_its_dry_run(folder, primo, primo_json):
     assert "Predicted R² on new rows: 0." in out
     assert "neighbours inside a block are correlated by 0.8" in out
     primo(f"fit {FIT} --covariance none --norms auto --out release")
-    assert read_bundle(Path("release")).release.plan.blocks.count == D
+    release = read_bundle(Path("release")).release
+    assert release.plan.blocks.count == D
+    # The predicted loss is that of a whole covariance, so it is not stated here.
+    assert "longer than the norm" in release.statement().replace("\n              ", " ")
+    assert "predicted" not in release.statement()
+    assert "predicted loss" not in report_html(release)
 
 
 @pytest.mark.parametrize(

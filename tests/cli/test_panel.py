@@ -74,7 +74,9 @@ def test_blocks_of_a_panel_are_blocks_of_a_release(genotypes, primo, primo_json)
 
 def test_a_panel_stands_in_for_the_covariance(genotypes, primo, primo_json):
     cohort, public, height = genotypes
-    primo(f"{FIT} --frequencies panel.bed --covariance panel --out release")
+    for end in ("--dry-run", "--out release"):
+        _, told = primo(f"{FIT} --frequencies panel.bed --covariance panel {end}")
+        assert told.count("without --ld-panel no linkage is used") == 1
     primo("score-file release --out plain.tsv")
     made = primo_json("score-file release --ld-panel panel.bed --out linked.tsv")
     assert f"public panel of {PUBLIC} people" in made["linkage"]
@@ -166,6 +168,7 @@ PANEL_FIT = f"{FIT} --frequencies panel.bed --covariance panel"
 def test_scores_of_a_fit_are_made_with_its_panel(genotypes, primo, primo_json):
     """Published coefficients, score file, report, inspect and predictions carry the panel's linkage."""
     made = primo_json(f"{PANEL_FIT} --ld-panel panel.bed --out release")
+    assert "no linkage is used" not in primo(f"{PANEL_FIT} --ld-panel panel.bed --dry-run")[1]
     assert f"public panel of {PUBLIC} people" in made["linkage"]
     bundle = read_bundle(Path("release"))
     assert bundle.linkage == made["linkage"] == bundle.manifest["linkage"]
@@ -220,6 +223,7 @@ def test_swapped_alleles_that_the_panel_does_not_tell_leave_it_unused(genotypes,
     write("bad", genotypes[1], "public", range(D), counted="G", other="A")
     made = primo_json(f"{PANEL_FIT} --ld-panel bad.bed --out release")
     assert made["linkage"].startswith("the public panel was not used: the allele frequencies")
+    assert "at no cost by `primo score-file RELEASE --ld-panel PANEL`" in made["linkage"]
     primo("score-file release --out own.tsv")
     bundle = read_bundle(Path("release"))
     alone = bundle.release.coefficients().slopes[:, 0]
@@ -267,3 +271,11 @@ def test_noise_on_the_outcomes_and_public_features_in_blocks(genotypes, primo, p
     line = f"{FIT} --protect outcomes --association perturbed --covariance none --out x"
     assert "effects of all features one by one" in " ".join(primo(line, code=2)[1].split())
     assert not Path("x").exists()
+
+
+def test_a_pattern_that_fits_a_file_of_blocks_says_so(genotypes, primo):
+    Path("chrblocks.bed").write_text("1 0 9000\n")
+    for line in ("ld-blocks --panel panel.bed --bfile chr* --out x", f"{FIT} --dry-run"):
+        _, told = primo(line, code=2)
+        assert "the pattern 'chr*.bed' fits 'chrblocks.bed', which has no .bim beside it" in told
+        assert "chr[0-9]*" in told

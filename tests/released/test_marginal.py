@@ -153,7 +153,9 @@ def test_the_scatter_of_releases_is_the_stated_noise(rows, protection, covariate
         effects.append(found.effect)
         noise = found.standard_error**2 * (1 - found.effective_n / N)
         stated.append(noise)
-    ratio = np.std(effects, axis=0) / np.sqrt(np.median(stated, axis=0))
+    # In a few draws the noise hides how much the outcome varies: no effective n.
+    assert np.isfinite(stated).mean() > 0.9
+    ratio = np.std(effects, axis=0) / np.sqrt(np.nanmedian(stated, axis=0))
     assert (np.abs(ratio - 1) < NEAR).all(), ratio  # a standard deviation to 2.5 %
     clean = summary_statistics(release, variants(), covariates=covariates).outcome(0)
     bias = np.abs(np.mean(effects, axis=0) - clean.effect) / np.std(effects, axis=0)

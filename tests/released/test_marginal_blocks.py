@@ -151,7 +151,7 @@ def test_coefficients_of_a_release_with_blocks(rows):
 
 def test_other_estimators_need_the_whole_covariance(rows):
     _, parts = exact(rows)
-    with pytest.raises(InputError, match="inside blocks only"):
+    with pytest.raises(InputError, match="inside blocks of features only"):
         parts.coefficients(estimator="ridge")
 
 

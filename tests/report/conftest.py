@@ -87,6 +87,18 @@ MAKERS: dict[str, Callable[[], Release]] = {
     "paper": lambda: fit(calibration="paper")[0].release_,
     "sampled": lambda: fit(covariance_rows=1000)[0].release_,
     "noisy": lambda: fit(n=400, d=12, l=4, epsilon=0.5)[0].release_,
+    "blocks": lambda: fit(l=2, epsilon=20, covariance="blocks", blocks=[0, 2, 6])[0].release_,
+    "diagonal": lambda: fit(l=2, epsilon=20, covariance="none")[0].release_,
+    "perturbed": lambda: (
+        fit(
+            l=2,
+            epsilon=20,
+            protection="outcomes",
+            association="perturbed",
+            covariance="blocks",
+            blocks=[0, 3, 6],
+        )[0].release_
+    ),
     "extension": extension,
     "hostile": lambda: (
         fit(d=len(HOSTILE), l=2, columns=list(HOSTILE), outcomes=list(HOSTILE[2:]))[0].release_

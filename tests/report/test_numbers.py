@@ -70,6 +70,34 @@ def test_signal_and_noise(releases, kind):
         assert association.signal == association.ratio * association.noise
 
 
+@pytest.mark.parametrize("kind", ["blocks", "diagonal", "perturbed"])
+def test_signal_and_noise_without_a_whole_covariance(releases, pages, kind):
+    release = releases(kind)
+    plan = release.plan
+    covariance, association, outcome = blocks_of(release)
+    unit = plan.features.scale[0] * plan.outcomes.scale[0]  # the same for all columns
+    assert plan.n < outcome.signal * plan.outcomes.scale[0] ** 2 < 3 * plan.n
+    assert association.signal * unit > 0.1 * plan.n
+    assert association.ratio > 3
+    if release.row_variance:  # about the means a feature of unit variance has length √n
+        expected = plan.row_sigma * math.sqrt(plan.n) / plan.features.scale[0]
+        assert association.noise == close(expected, rel=0.1)
+        assert covariance.noise == 0
+    else:
+        assert association.noise == close(plan.association_sigma, rel=0.2)
+        off_diagonal = release.covariance_sigma / math.sqrt(2)
+        assert 0.5 * off_diagonal < covariance.noise <= 1.01 * release.covariance_sigma
+        assert covariance.signal > 3 * covariance.noise
+    page = pages(kind)
+    assert "No released block carries noise" not in page
+    assert "the public features are not attached" not in page
+    # Why there are no intervals of joint effects: nothing that is not so is said.
+    assert "single coefficients are not determined by the data" not in page  # 6 features, 4000 rows
+    assert ("the diagonal of the covariance only" in page) == (kind == "diagonal")
+    assert ("holds the covariance inside blocks" in page) == (kind == "blocks")
+    assert ("were summed inside blocks only" in page) == (kind == "perturbed")
+
+
 def test_directions_are_those_of_the_intervals(releases):
     directions = directions_of(releases("noisy"))
     assert directions.lost == int(np.sum(~system_of(releases("noisy")).well_determined)) > 0

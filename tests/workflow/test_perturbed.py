@@ -234,8 +234,10 @@ def test_errors_of_standardised_coefficients_are_normal():
             centred = x - x.mean(axis=0)
             slopes = centred.T @ y[:, j] / (centred**2).sum(axis=0)
             # Least squares on these rows: the sampling part of the standard error is left out.
-            share = 1 - effects.effective_n / 1000
-            marginal.append((effects.effect - slopes) ** 2 / (effects.standard_error**2 * share))
+            noise = (release.plan.row_sigma * release.plan.outcomes.scale[j]) ** 2
+            noise = noise / (centred**2).sum(axis=0)
+            assert (effects.standard_error**2 > noise).all()
+            marginal.append((effects.effect - slopes) ** 2 / noise)
     # 480 and 360 squares of normals, some of them correlated: within five standard deviations.
     assert np.mean(squares) == pytest.approx(1, abs=0.4)
     assert np.mean(marginal) == pytest.approx(1, abs=0.45)

@@ -4,7 +4,9 @@ import dataclasses
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 import pytest
+import yaml
 
 import primo
 from factories import array_source
@@ -14,8 +16,10 @@ from primo.planning.plan import CovarianceOrigin
 from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
 from primo.released.bundle import read_bundle, write_bundle
+from primo.released.export.sumstats import write_summary_statistics
 from primo.released.marginal import summary_statistics
 from primo.released.release_file import load_release, save_release
+from primo.report.variants import top_hits
 from primo.variants import Variants
 from primo.wall.noise import RandomBits
 from primo.workflow import pipeline
@@ -123,6 +127,45 @@ def test_a_bundle_holds_the_coefficients_and_marginal_effects_follow(tmp_path):
     again = load_release(save_release(release, tmp_path / "moments.npz"))
     with pytest.raises(InputError, match="features"):
         again.coefficients()  # the blocks of public features are not in the file
+
+
+@pytest.mark.parametrize("epsilon", [100.0, 20.0, 1.0])
+def test_effective_n_is_right_or_left_out(tmp_path, epsilon):
+    """Noise on the outcomes may hide how much they vary; then nothing is said about people."""
+    x, y = rows(3000, 5, 4)
+    names = tuple(f"x{i}" for i in range(20))
+    variants = Variants(
+        names=names,
+        chromosome=("1",) * 20,
+        position=np.arange(1, 21),
+        counted=("A",) * 20,
+        other=("G",) * 20,
+    )
+    release = released(x, y, 4, epsilon=epsilon)
+    release = dataclasses.replace(release, feature_names=names)
+    statistics = summary_statistics(release, variants)
+    found = statistics.outcome(0)
+    assert np.isfinite(found.standard_error).all()
+    if epsilon == 1.0:  # the noise is many times the outcome
+        assert np.isnan(found.effective_n).all()
+        assert {row[-1] for row in top_hits(statistics, found)} == {"not determined"}
+        with pytest.raises(InputError, match="effective n") as caught:
+            write_summary_statistics(statistics, tmp_path / "ldsc", format="ldsc")
+        assert "Choose another format" in str(caught.value.remedy)
+        assert not (tmp_path / "ldsc").exists()
+        files = write_summary_statistics(statistics, tmp_path / "ssf")
+        table = pd.read_csv(files.paths[0], sep="\t", dtype=str, keep_default_na=False)
+        assert set(table["effective_n"]) == {"#NA"}
+        facts = yaml.safe_load(files.guarantee.read_text())["differential_privacy"]
+        assert "noise on each outcome of each row" in facts["mechanism"]
+        assert facts["neighbours"] == "replace the outcomes of one row"
+        return
+    noise = (release.plan.row_sigma * release.plan.outcomes.scale[0]) ** 2
+    private = noise / (noise + y.var())
+    # The first block explains the outcome; the others leave its variance as it is.
+    np.testing.assert_allclose(found.effective_n[4:], 3000 * (1 - private), rtol=0.25)
+    if epsilon == 100.0:
+        write_summary_statistics(statistics, tmp_path / "ldsc", format="ldsc")
 
 
 def test_only_noise_on_the_outcomes_leaves_public_features_out():

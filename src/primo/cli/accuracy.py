@@ -52,8 +52,8 @@ def show_accuracy(bundle: Bundle) -> None:
     l = len(table["outcome"])
     if bundle.release.blocks is not None:
         say(
-            "R² and intervals of joint effects need a whole covariance, and this release has it inside "
-            "blocks only. Marginal effects with standard errors: primo sumstats."
+            "R² and intervals of joint effects need a whole covariance, and this release holds "
+            f"{bundle.release.held}. Marginal effects with standard errors: primo sumstats."
         )
         _show_doubts(bundle)
         return

@@ -308,6 +308,12 @@ def _cohort(options: Options) -> Opened:
         panel = linkage_of(
             cohort.panel, variants, cohort.source.feature_names, options["ld_blocks"]
         )
+    elif options.get("covariance") == "panel":
+        say(
+            "Note: without --ld-panel no linkage is used: coefficients are made from each variant "
+            "alone, as with --covariance none. Name a public panel with --ld-panel, or later, at no "
+            "cost, with `primo score-file RELEASE --ld-panel PANEL`."
+        )
     limits: dict[str, Limit] = {}
     norm = None
     if cohort.frequencies is None:

@@ -81,6 +81,13 @@ class BlockGrid:
         return np.diff(self.starts)
 
     @property
+    def part(self) -> str:
+        """What is held of the covariance, in words."""
+        if int(self.widths.max()) == 1:
+            return "the diagonal of the covariance only"
+        return "the covariance inside blocks of features only"
+
+    @property
     def numbers(self) -> int:
         """How many different numbers the covariances inside all blocks hold."""
         return numbers_inside(self.starts)

@@ -55,6 +55,15 @@ class Protection(StrEnum):
         return self is not Protection.FEATURES
 
     @property
+    def replaced(self) -> str:
+        """What of a row differs between neighbouring data sets, in words."""
+        return {
+            Protection.BOTH: "one row",
+            Protection.FEATURES: "the features of one row",
+            Protection.OUTCOMES: "the outcomes of one row",
+        }[self]
+
+    @property
     def sentence(self) -> str:
         """Plain words for the privacy statement."""
         return {

@@ -170,7 +170,7 @@ def _from_blocks(release: ReleasedMoments, estimation: Estimation) -> Coefficien
     if estimation.estimator != "auto":
         raise InputError(
             Argument("estimator", estimation.estimator),
-            " needs a whole covariance, and this release holds it inside blocks only",
+            f" needs a whole covariance, and this release holds {release.held}",
             remedy=Message.of("choose ", Argument("estimator", "auto")),
         )
     centring = centred_blocks(release)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from primo.errors import Argument, InputError, Message
 from primo.planning.plan import CovarianceOrigin
 from primo.released.marginal_blocks import BlockStatistics
-from primo.released.marginal_effects import MarginalEffects, SummaryStatistics
+from primo.released.marginal_effects import MarginalEffects, SummaryStatistics, effective_people
 from primo.released.moments import ReleasedMoments, expect_release
 from primo.released.uncertainty.system import (
     MOST_EXPLAINED,
@@ -38,6 +38,8 @@ from primo.variants import Variants
 __all__ = ["MarginalEffects", "SummaryStatistics", "summary_statistics"]
 
 Floats = NDArray[np.float64]
+
+_SUMMED = "the public features of this release were summed inside blocks only"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -72,11 +74,15 @@ class DenseStatistics(SummaryStatistics):
         total = np.sqrt(noise + sampling)
         unit = plan.outcomes.scale[j] / plan.features.scale[self._places]
         known = self.determined
+        variation, error = (float(part[j]) for part in self._variation)
+        people = effective_people(
+            self.n, sampling=sampling, noise=noise, variation=variation, error=math.sqrt(error)
+        )
         return MarginalEffects(
             outcome=release.outcome_names[j],
             effect=np.where(known, theta * unit, np.nan),
             standard_error=np.where(known, total * unit, np.nan),
-            effective_n=np.where(known, self.n * sampling / (noise + sampling), np.nan),
+            effective_n=np.where(known, people, np.nan),
         )
 
     def _noise(self, theta: Floats, others: Floats, weight: Floats, weights: Floats) -> Floats:
@@ -97,7 +103,7 @@ class DenseStatistics(SummaryStatistics):
 
     def _residual_variance(self, j: int, theta: Floats, noise: Floats) -> Floats:
         """ς² of a row beside each variant: the variation less what the fit explains beyond noise."""
-        variation = self._variation[j]
+        variation = self._variation[0][j]
         by_variant = np.maximum(theta**2 - noise, 0.0) * self._left
         explained = np.clip(self._explained[j] + by_variant, 0.0, MOST_EXPLAINED * variation)
         return np.asarray(
@@ -147,8 +153,9 @@ class DenseStatistics(SummaryStatistics):
         return np.asarray(math.sqrt(2 * self._off_variance) * (1 + (self._slopes**2).sum(axis=0)))
 
     @cached_property
-    def _variation(self) -> Floats:
-        return variation_of(self.release)[0]
+    def _variation(self) -> tuple[Floats, Floats]:
+        """Σ(y − ȳ)² of each outcome, and the variance of its error, (l,) each."""
+        return variation_of(self.release)
 
     @cached_property
     def _explained(self) -> Floats:
@@ -224,7 +231,7 @@ def summary_statistics(
         )
     others = others if covariates == "adjust" else []
     if release.blocks is not None:
-        _refuse_covariates_of_blocks(others)
+        _refuse_covariates_of_blocks(release, others)
         return _expect_effects(
             BlockStatistics(
                 release=release,
@@ -236,8 +243,8 @@ def summary_statistics(
         )
     if others and release.feature_squares is not None:
         raise InputError(
-            "this release has more public features than rows, so it does not hold how covariates vary "
-            "with its variants",
+            ("this release has more public features than rows" if plan.width > plan.n else _SUMMED)
+            + ", so it does not hold how covariates vary with its variants",
             argument="covariates",
             remedy=Message.of("Leave them out with ", Argument("covariates", "ignore")),
         )
@@ -265,11 +272,11 @@ def _expect_effects(found: SummaryStatistics) -> SummaryStatistics:
     return found
 
 
-def _refuse_covariates_of_blocks(others: Sequence[int]) -> None:
+def _refuse_covariates_of_blocks(release: ReleasedMoments, others: Sequence[int]) -> None:
     if others:
         raise InputError(
-            "this release holds the covariance inside blocks only, so effects cannot be adjusted for "
-            "features that are no variants",
+            f"this release holds {release.held}, so effects cannot be adjusted for features that are no "
+            "variants",
             argument="covariates",
             remedy=Message.of(
                 "Leave them out with ",

@@ -12,6 +12,7 @@ by 2f(1 − f) up to a common factor nearly, and f follows from the sums (`estim
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from primo.released.estimate.blocks.diagonal import shrunk_variances
 from primo.released.estimate.blocks.released import blocks_of, outcome_sums, variation_about
-from primo.released.marginal_effects import MarginalEffects, SummaryStatistics
+from primo.released.marginal_effects import MarginalEffects, SummaryStatistics, effective_people
 from primo.released.uncertainty.system import MOST_EXPLAINED, WELL_DETERMINED
 
 __all__ = ["BlockStatistics"]
@@ -52,18 +53,21 @@ class BlockStatistics(SummaryStatistics):
             noise = noise + ((average - 2 * theta * means) * blocks.sums_sigma) ** 2
             noise = noise + (blocks.sums_sigma * sigma / plan.n) ** 2
         noise = noise / left**2
-        variation = float(variation_about(release)[0][j])
+        variation, error = (float(part[j]) for part in variation_about(release))
         explained = np.clip(
             np.maximum(theta**2 - noise, 0.0) * left, 0.0, MOST_EXPLAINED * variation
         )
         sampling = (variation - explained) / max(plan.n - plan.intercept - 1, 1) / left
         unit = plan.outcomes.scale[j] / plan.features.scale[self._places]
         known = self.determined
+        people = effective_people(
+            self.n, sampling=sampling, noise=noise, variation=variation, error=math.sqrt(error)
+        )
         return MarginalEffects(
             outcome=release.outcome_names[j],
             effect=np.where(known, theta * unit, np.nan),
             standard_error=np.where(known, np.sqrt(noise + sampling) * unit, np.nan),
-            effective_n=np.where(known, self.n * sampling / (noise + sampling), np.nan),
+            effective_n=np.where(known, people, np.nan),
         )
 
     def _means(self) -> tuple[Floats, float]:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from primo.errors import Argument, InputError
 from primo.released.moments import ReleasedMoments
-from primo.released.uncertainty.system import check_level
+from primo.released.uncertainty.system import WELL_DETERMINED, check_level
 from primo.variants import Variants
 
-__all__ = ["MarginalEffects", "SummaryStatistics"]
+__all__ = ["MarginalEffects", "SummaryStatistics", "effective_people"]
 
 Floats = NDArray[np.float64]
 
@@ -24,7 +24,8 @@ Floats = NDArray[np.float64]
 class MarginalEffects:
     """The effects of all variants on one outcome, per copy of the counted allele; all of it public.
 
-    NaN where the noise hides how much a variant varies (`SummaryStatistics.determined`).
+    NaN where the noise hides how much a variant varies (`SummaryStatistics.determined`). The effective
+    n is NaN also where the noise hides how much the outcome varies (`effective_people`).
     """
 
     outcome: str
@@ -49,6 +50,20 @@ class MarginalEffects:
         """Return both ends of the confidence intervals of the population's effects."""
         width = scipy.special.ndtri((1 + check_level(level)) / 2) * self.standard_error
         return self.effect - width, self.effect + width
+
+
+def effective_people(
+    n: int, *, sampling: Floats, noise: Floats, variation: float, error: float
+) -> Floats:
+    """Return n·s/(s + v) for variances s of sampling and v of privacy noise, (variants,).
+
+    s grows with the variation of the outcome, of which the release tells an estimate and the standard
+    deviation of its error. Their ratio, times v/(s + v), is about the relative error of the effective n:
+    where that is above 1/`WELL_DETERMINED` it is not determined, NaN.
+    """
+    private = noise / (noise + sampling)
+    known = private * error * WELL_DETERMINED <= variation
+    return np.where(known, n * (1 - private), np.nan)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

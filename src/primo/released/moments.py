@@ -105,6 +105,12 @@ class ReleasedMoments:
         return self.plan.covariance_sigma if self.scales is None else self.scales.covariance
 
     @property
+    def held(self) -> str:
+        """What is held of the covariance in words, of a release without all of it."""
+        grid = self.plan.blocks
+        return "the covariance inside blocks of features only" if grid is None else grid.part
+
+    @property
     def association_sigma(self) -> float:
         """Noise scale on every entry of the association in scaled units."""
         return self.plan.association_sigma if self.scales is None else self.scales.association

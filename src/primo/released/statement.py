@@ -173,6 +173,9 @@ def _shortened(release: ReleasedMoments) -> str:
     if not told:
         return ""
     rows = [f"{getattr(chosen, block).shortened:.0%} of the rows of {block}" for block in told]
+    counted = f"by the released counts about {' and '.join(rows)}, which are longer than the norm"
+    if plan.blocks is not None:  # the prediction is that of a whole covariance
+        return counted
     at, options = chosen.used, chosen.options
     others = [
         f"{options[k].lost:.3f} with {words} norms ({_norms(options[k])})"
@@ -181,8 +184,8 @@ def _shortened(release: ReleasedMoments) -> str:
     ]
     predicted = ", ".join([f"{options[at].lost:.3f} with these norms", *others])
     return (
-        f"by the released counts about {' and '.join(rows)}, which are longer than the norm. Share of "
-        f"the outcomes' variance that was predicted to be lost to noise and shortening: {predicted}"
+        f"{counted}. Share of the outcomes' variance that was predicted to be lost to noise and "
+        f"shortening: {predicted}"
     )
 
 

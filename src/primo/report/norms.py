@@ -47,7 +47,10 @@ def norms_section(release: ReleasedMoments) -> Markup:
         words=_words(plan),
         bounds=_found_bounds(release),
         charts=charts,
-        options=[_row(option, i == chosen.used) for i, option in enumerate(chosen.options)],
+        # The prediction is that of a whole covariance: of blocks of features it would be far off.
+        options=[_row(option, i == chosen.used) for i, option in enumerate(chosen.options)]
+        if plan.blocks is None
+        else [],
     )
 
 

@@ -45,7 +45,9 @@ def outlook_of(plan: Plan, signal: Signal | None = None) -> Outlook | str:
     if plan.covariance_origin is CovarianceOrigin.REFERENCE:
         return "a covariance of a reference panel is not forecast"
     if plan.blocks is not None:
-        return "a covariance inside blocks is forecast by a dry run or a plan, not in a report"
+        return (
+            f"a release of {plan.blocks.part} is forecast by a dry run or a plan, not in a report"
+        )
     if plan.covariance_origin is CovarianceOrigin.ROW_SPACE and plan.width <= plan.n:
         return "public features in blocks are forecast by a dry run, not in a report"
     assumed, one = as_signal(signal), as_one_round(plan)

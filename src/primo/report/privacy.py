@@ -124,6 +124,7 @@ def noise_section(blocks: Sequence[Block], directions: Directions | None) -> Mar
         directions=None if directions is None else directions_chart(directions),
         lost=count(lost, "direction lies", "directions lie") if lost else None,
         rows=rows,
+        noisy=any(block.noise for block in blocks),
     )
 
 
@@ -215,7 +216,7 @@ def _numbers(release: ReleasedMoments) -> list[tuple[str, str]]:
     whole = " (all of it)" if plan.full_outcome_moments else " (diagonal)"
     return [
         *items,
-        ("Neighbours", "data sets that differ by replacing one row"),
+        ("Neighbours", f"data sets that differ by replacing {plan.protection.replaced}"),
         ("Rows", thousands(plan.n)),
         ("Features", thousands(plan.d) + (" and a constant" if plan.intercept else "")),
         ("Outcomes", thousands(plan.l)),

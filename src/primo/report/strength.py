@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primo.errors import InputError
+from primo.released.estimate.blocks.released import centred_blocks
 from primo.released.estimate.centring import centred
 from primo.released.moments import ReleasedMoments
-from primo.released.uncertainty.system import WELL_DETERMINED
+from primo.released.uncertainty.system import WELL_DETERMINED, variation_of
 
 __all__ = ["Block", "Directions", "blocks_of", "directions_of"]
 
@@ -51,8 +52,13 @@ def blocks_of(release: ReleasedMoments) -> tuple[Block, ...]:
     """Compare signal and noise of covariance, association and outcome moments.
 
     Guarantee: post-processing. The noise's known share is taken off the mean square of the entries,
-    so a block of pure noise shows a signal of about 0.
+    so a block of pure noise shows a signal of about 0. Where the covariance is inside blocks of
+    features, its entries are those inside them.
     """
+    if release.blocks is not None:
+        return _inside_blocks(release)
+    if release.feature_squares is not None:
+        return _noisy_outcomes(release)
     try:
         moments = centred(release).moments
     except InputError:  # public features that outnumber the rows, not attached
@@ -74,6 +80,48 @@ def blocks_of(release: ReleasedMoments) -> tuple[Block, ...]:
             math.sqrt(moments.typical_noise),
         ),
         _block("outcome moments", _size(diagonal, moments.outcome_sigma), moments.outcome_sigma),
+    )
+
+
+def _inside_blocks(release: ReleasedMoments) -> tuple[Block, ...]:
+    """Compare signal and noise where the covariance is held inside blocks of features only."""
+    moments = centred_blocks(release).moments
+    entries = np.concatenate([part.ravel() for part in moments.covariance])
+    widths = np.diff(moments.starts)
+    # σ² on the diagonal and half of it off it, so w(w + 1)/2 times σ² in a block of width w.
+    own = float(np.sum(moments.sigma**2 * widths * (widths + 1) / 2)) / len(entries)
+    noise = float(moments.noise_variance.mean())
+    return (
+        _block("covariance", _size(entries, math.sqrt(own)), math.sqrt(own)),
+        _block("association", _size(moments.association, math.sqrt(noise)), math.sqrt(noise)),
+        _block(
+            "outcome moments",
+            _size(moments.variation, release.outcome_sigma),
+            release.outcome_sigma,
+        ),
+    )
+
+
+def _noisy_outcomes(release: ReleasedMoments) -> tuple[Block, ...]:
+    """Compare signal and noise where it is on the outcomes and the features are never multiplied.
+
+    The association of a feature x has noise of variance σ²‖x‖². Squares and sums of the features are
+    part of the release; how they vary together is public, and not needed here.
+    """
+    plan, squares, sums = release.plan, release.feature_squares, release.feature_sums
+    assert squares is not None
+    association = release.association[: plan.d]
+    left = squares[: plan.d]
+    if plan.intercept and sums is not None:
+        means = sums[: plan.d] / (plan.n * plan.constant)
+        association = association - np.outer(means, release.association[-1] / plan.constant)
+        left = left - plan.n * means**2
+    noise = math.sqrt(max(release.row_variance * float(left.mean()), 0.0))
+    sigma = release.outcome_sigma
+    return (
+        _block("covariance", math.nan, release.covariance_sigma),
+        _block("association", _size(association, noise), noise),
+        _block("outcome moments", _size(variation_of(release)[0], sigma), sigma),
     )
 
 

@@ -97,11 +97,15 @@ def top_hits(
             f"{effects.effect[i]:.3g}",
             f"{low[i]:.3g} to {high[i]:.3g}",
             f"{strength[i]:.1f}",
-            thousands(round(float(effects.effective_n[i]))),
+            _people(float(effects.effective_n[i])),
         )
         for i in order.tolist()
         if np.isfinite(strength[i])
     ]
+
+
+def _people(effective: float) -> str:
+    return thousands(round(effective)) if np.isfinite(effective) else "not determined"
 
 
 def _words(statistics: SummaryStatistics, looked: int) -> str:

@@ -126,13 +126,17 @@ def centred(release: ReleasedMoments) -> Centred:
     plan = release.plan
     if plan.covariance_origin is CovarianceOrigin.ROW_SPACE and release.public_features is None:
         raise InputError(
-            "this release has more public features than rows and was loaded without them; attach "
-            "them first: release = primo.with_public_features(release, X)"
+            (
+                "this release has more public features than rows"
+                if plan.width > plan.n
+                else "the public features of this release were summed inside blocks only"
+            )
+            + ", and it was loaded without them; attach them first: "
+            "release = primo.with_public_features(release, X)"
         )
     if release.blocks is not None:
         raise InputError(
-            "this release holds the covariance inside blocks of features only; the whole matrix, which "
-            "this needs, was not released"
+            f"this release holds {release.held}; the whole matrix, which this needs, was not released"
         )
     # The estimators expect svec noise; an iid triangle has twice its variance off the diagonal.
     sigma1 = release.covariance_sigma * math.sqrt(2 - plan.triangle_bits)

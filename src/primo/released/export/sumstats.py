@@ -9,6 +9,7 @@ Guarantee: post-processing of a release; costs no privacy.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,7 +70,8 @@ class _Lines:
     def numbers(self, values: NDArray[np.float64] | None, absent: str = _ABSENT) -> Iterator[str]:
         if values is None:
             return (absent for _ in self.places)
-        return map(_NUMBER.__mod__, values[self.places].tolist())
+        chosen = values[self.places].tolist()
+        return (absent if math.isnan(value) else _NUMBER % value for value in chosen)
 
     def words(self, values: Sequence[str]) -> Iterator[str]:
         return (escaped(values[i]) for i in self.places.tolist())
@@ -249,7 +251,7 @@ def _ssf(lines: _Lines) -> dict[str, Iterator[str]]:
         "ci_upper": lines.numbers(upper),
         "ci_lower": lines.numbers(lower),
         "n": (str(statistics.n) for _ in lines.places),
-        "effective_n": lines.numbers(effects.effective_n),
+        "effective_n": lines.numbers(effects.effective_n, _ABSENT_SSF),
         "z_score": lines.numbers(effects.z),
         "neg_log_10_p_value": lines.numbers(effects.neg_log10_p),
         "effect_allele_frequency_noise": lines.numbers(statistics.frequency_error, _ABSENT_SSF),
@@ -257,6 +259,16 @@ def _ssf(lines: _Lines) -> dict[str, Iterator[str]]:
 
 
 def _ldsc(lines: _Lines) -> dict[str, Iterator[str]]:
+    if np.isnan(lines.effects.effective_n[lines.places]).any():
+        raise InputError(
+            f"the noise hides how much outcome {lines.effects.outcome!r} varies, so its effective n, "
+            "which is the N of an LDSC file, is not determined",
+            argument="format",
+            value="ldsc",
+            remedy="Choose another format, which does without it, or leave this outcome out; next time "
+            "release with narrower bounds of the outcomes, a larger epsilon, or noise on the "
+            "associations instead of the outcomes",
+        )
     return {
         "SNP": lines.words(lines.variants.names),
         "A1": lines.words(lines.variants.counted),

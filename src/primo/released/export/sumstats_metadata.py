@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from primo.planning.plan import Plan
 from primo.released.export.scoring import text_file
 from primo.released.marginal import SummaryStatistics
 from primo.released.statement import statement
@@ -22,12 +23,12 @@ def privacy_facts(statistics: SummaryStatistics, digest: str | None = None) -> d
     release, plan = statistics.release, statistics.release.plan
     return {
         "differential_privacy": {
-            "mechanism": "discrete Gaussian noise on the moments of rows shortened to public bounds",
+            "mechanism": _mechanism(plan),
             "protection": str(plan.protection),
             "epsilon": plan.epsilon,
             "delta": plan.budget.delta,
             "mu": plan.mu,
-            "neighbours": "replace one row",
+            "neighbours": f"replace {plan.protection.replaced}",
             "rows_per_person": plan.rows_per_person,
             "person_epsilon": plan.person_epsilon,
             "publishable": release.publishable,
@@ -37,7 +38,8 @@ def privacy_facts(statistics: SummaryStatistics, digest: str | None = None) -> d
             "effect": "slope of the outcome on copies of the effect allele, beside "
             + _beside(statistics),
             "standard_error": "privacy noise and sampling together",
-            "effective_n": "people whose study without noise would have the same standard error",
+            "effective_n": "people whose study without noise would have the same standard error; absent "
+            "where the noise hides how much the outcome varies",
             "people": statistics.n,
             "variants_hidden_by_noise": int((~statistics.determined).sum()),
             "effect_allele_frequency": _frequency_words(statistics),
@@ -45,6 +47,12 @@ def privacy_facts(statistics: SummaryStatistics, digest: str | None = None) -> d
         },
         "statement": statement(release),
     }
+
+
+def _mechanism(plan: Plan) -> str:
+    if plan.perturbation is not None:
+        return "discrete Gaussian noise on each outcome of each row shortened to public bounds"
+    return "discrete Gaussian noise on the moments of rows shortened to public bounds"
 
 
 def _beside(statistics: SummaryStatistics) -> str:
@@ -75,8 +83,8 @@ def ssf_metadata(
     warning = "" if privacy["publishable"] else "Not for publication: the noise is reproducible. "
     return {
         "author_notes": f"{warning}Differentially private: protection {privacy['protection']}, epsilon "
-        f"{privacy['epsilon']!r}, delta {privacy['delta']!r} (replace one row). Standard errors contain "
-        "the privacy noise; the fields differential_privacy, statistics and statement say more.",
+        f"{privacy['epsilon']!r}, delta {privacy['delta']!r} ({privacy['neighbours']}). Standard errors "
+        "contain the privacy noise; the fields differential_privacy, statistics and statement say more.",
         "date_metadata_last_modified": datetime.datetime.now(datetime.UTC).date(),
         "trait_description": [outcome],
         "genome_assembly": genome_build,

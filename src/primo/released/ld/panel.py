@@ -244,7 +244,12 @@ def linked_or_not(release: R, variants: Variants | None, panel: LdPanel) -> tupl
     try:
         linked, linkage = with_ld_panel(release, variants, panel)
     except OtherFrequenciesError as error:
-        return release, f"the public panel was not used: {error.message}"
+        return release, (
+            f"the public panel was not used: {error.message}, so coefficients are made from each "
+            "variant alone. Check that it counts the same alleles, on the same strand, and is of the "
+            "same population; a corrected panel is used at no cost by `primo score-file RELEASE "
+            "--ld-panel PANEL`"
+        )
     return linked, linkage.sentence()
 
 

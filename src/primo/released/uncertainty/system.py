@@ -301,6 +301,16 @@ def _system(release: ReleasedMoments) -> System:
             " are no intervals for it",
             remedy=Message.of("release with ", Argument("association", "gauss")),
         )
+    if plan.covariance_origin is CovarianceOrigin.ROW_SPACE and plan.width <= plan.n:
+        raise InputError(
+            "noise is on the outcomes and the public features were summed inside blocks only, so there "
+            "are no intervals of joint effects and no R²",
+            remedy=Message.of(
+                "marginal effects have intervals: primo.summary_statistics, or `primo sumstats`. With ",
+                Argument("covariance", "full"),
+                " joint effects have them, too",
+            ),
+        )
     if plan.covariance_origin is CovarianceOrigin.ROW_SPACE:
         raise InputError(
             f"{plan.d} features and {plan.n} rows: single coefficients are not determined by the data,"
@@ -308,8 +318,7 @@ def _system(release: ReleasedMoments) -> System:
         )
     if plan.covariance_origin is CovarianceOrigin.BLOCKS:
         raise InputError(
-            "this release holds the covariance inside blocks of features only, so there are no "
-            "intervals of joint effects and no R²",
+            f"this release holds {release.held}, so there are no intervals of joint effects and no R²",
             remedy="marginal effects have intervals: primo.summary_statistics, or `primo sumstats`",
         )
     variation, variation_variance = variation_of(release)

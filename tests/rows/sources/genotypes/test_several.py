@@ -127,6 +127,7 @@ def test_exactly_one_kind_of_file(folder):
 def test_patterns(tmp_path):
     for name in ("c10.bed", "c9.bed", "c1.bed", "c[1].bed"):
         (tmp_path / name).touch()
+        (tmp_path / name).with_suffix(".bim").touch()
     assert [path.name for path in expand(str(tmp_path / "c[0-9]*"), ".bed")] == [
         "c1.bed",
         "c9.bed",
@@ -135,6 +136,9 @@ def test_patterns(tmp_path):
     assert expand(str(tmp_path / "c[1]"), ".bed") == [tmp_path / "c[1]"]  # a file of this name
     with pytest.raises(InputError, match="no file fits the pattern"):
         expand(str(tmp_path / "d*"), ".bed")
+    (tmp_path / "c2blocks.bed").touch()  # blocks are in files so called, too
+    with pytest.raises(InputError, match=r"fits .*c2blocks\.bed', which has no \.bim beside it"):
+        expand(str(tmp_path / "c[0-9]*"), ".bed")
 
 
 def test_people_keep_their_genotypes_where_the_first_file_is_left_out(folder):

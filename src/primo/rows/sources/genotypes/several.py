@@ -179,7 +179,19 @@ def expand(given: AnyPath | Sequence[AnyPath], ending: str = "") -> list[Path]:
         if not matched:
             raise InputError(f"no file fits the pattern {whole!r}")
         found += map(Path, matched)
+        _refuse_other_beds(whole, matched)
     return found
+
+
+def _refuse_other_beds(pattern: str, matched: Sequence[str]) -> None:
+    """Refuse a .bed that a pattern fits and that is no fileset: blocks are in files so called, too."""
+    for path in map(Path, matched):
+        if path.suffix == ".bed" and not path.with_suffix(".bim").is_file():
+            raise InputError(
+                f"the pattern {pattern!r} fits {str(path)!r}, which has no .bim beside it: a file of "
+                "blocks, or not a whole fileset",
+                remedy="write a pattern that fits genotypes only, such as 'chr[0-9]*', or rename it",
+            )
 
 
 def _natural(text: str) -> list[tuple[int, str]]:
