@@ -97,7 +97,7 @@ class Coverage:
     covered: float  # share of 95 % intervals that hold the population's effect
     intervals: int
     determined: float  # share of variants with an effect
-    wider: float  # median standard error over that of a study without noise
+    wider: float  # median standard error over that without noise, where effective n is determined
     rejected: float  # share of effects with p < 0.05
 
 
@@ -129,7 +129,7 @@ def measure(cell: Cell, draws: int, seed: int) -> Coverage:
         covered=float(covered.mean()),
         intervals=len(covered),
         determined=float(np.mean(parts)),
-        wider=float(np.median(np.concatenate(wider))),
+        wider=float(np.nanmedian(np.concatenate(wider))),
         rejected=float(np.concatenate(small).mean()),
     )
 
