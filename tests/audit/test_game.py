@@ -101,7 +101,7 @@ def test_canaries_are_as_many_as_needed():
         ({"canaries": 3}, "canaries=3 must be 1 or an even number"),
         ({"canaries": 100, "n": 50}, "must not exceed the 50 rows"),
         ({"sampled": 1.5}, "sampled=1.5 must be a share"),
-        ({"extended": True, "reference": True}, "leave sampled and reference out"),
+        ({"extended": True, "reference": True}, "leave one of the two out"),
     ],
 )
 def test_what_cannot_be_attacked_is_refused(wrong, message):
