@@ -90,7 +90,7 @@ def test_rounds_auto_says_what_a_fit_would_take():
         )
         made = choose_plan(dataclasses.replace(settings, rounds="auto"), n=rows, d=4, l=300)
         assert said["rounds"] == made.round_count == count
-        assert "is needed" in said["why"]
+        assert "less than 10%" in said["why"]
         assert (said["predicted_r2"] is None) == (count == 1)
 
 
