@@ -111,8 +111,8 @@ def test_a_bundle_holds_the_coefficients_and_marginal_effects_follow(tmp_path):
     path = write_bundle(release, tmp_path / "release")
     bundle = read_bundle(path)
     expected = release.coefficients()
-    np.testing.assert_array_equal(bundle.coefficients().slopes, expected.slopes)
-    np.testing.assert_array_equal(bundle.coefficients().intercept, expected.intercept)
+    np.testing.assert_allclose(bundle.coefficients().slopes, expected.slopes, rtol=1e-9)
+    np.testing.assert_allclose(bundle.coefficients().intercept, expected.intercept, rtol=1e-9)
     variants = Variants(
         names=release.feature_names,
         chromosome=("1",) * 40,
