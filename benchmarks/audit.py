@@ -125,7 +125,10 @@ def sound(*, quick: bool) -> list[Case]:
                 Setting(epsilon=epsilon, rounds=3, n=ROUND_ROWS)
                 for epsilon in (0.5, 1.0, 2.0, 10.0)
             ),
-            Setting(epsilon=5.0, protection="outcomes", rounds=3, n=ROUND_ROWS),
+            *(
+                Setting(epsilon=5.0, protection=protection, rounds=3, n=ROUND_ROWS)
+                for protection in ("features", "outcomes")
+            ),
             *(Setting(epsilon=epsilon, covariance="blocks") for epsilon in (0.5, 1.0, 10.0)),
             *(
                 Setting(epsilon=5.0, protection=protection, covariance="blocks")

@@ -39,6 +39,7 @@ class Cell:
     signal: float  # standard deviation of what is explained, over that of the rest
     norm: float  # of the bounds, in typical lengths of a row
     rounds: int = 3
+    protection: str = "both"
 
 
 CELLS = (
@@ -49,6 +50,9 @@ CELLS = (
     Cell(n=5000, d=10, l=5, epsilon=5, signal=1.5, norm=2.2),
     Cell(n=2000, d=10, l=3, epsilon=1, signal=0.5, norm=1.5),
     Cell(n=8000, d=3, l=50, epsilon=1, signal=0.0, norm=1.2),
+    Cell(n=5000, d=5, l=20, epsilon=3, signal=0.7, norm=1.4, protection="features"),
+    Cell(n=5000, d=10, l=5, epsilon=5, signal=1.5, norm=2.2, protection="features"),
+    Cell(n=2000, d=10, l=3, epsilon=1, signal=0.5, norm=1.5, protection="features"),
 )
 
 
@@ -87,6 +91,7 @@ def fit(cell: Cell, seed: int) -> tuple[Release, np.ndarray, np.ndarray]:
     model = primo.PrimoRegressor(
         epsilon=cell.epsilon,
         delta=1 / cell.n**2,
+        protection=cell.protection,
         feature_bounds=primo.Bounds(norm=cell.norm * np.sqrt(cell.d)),
         outcome_bounds=primo.Bounds(norm=cell.norm * length),
         rounds=cell.rounds,
@@ -129,13 +134,14 @@ def main() -> int:
     draws = parser.parse_args().draws
     warnings.simplefilter("ignore", ReproducibleNoiseWarning)
     table = Table(title=f"Trusted 95 % intervals that cover, {draws} fits per cell")
-    for name in ("n", "d", "l", "ε", "signal", "norm", "rounds", "slopes", "R²"):
+    for name in ("n", "d", "l", "ε", "signal", "norm", "rounds", "protected", "slopes", "R²"):
         table.add_column(name)
     good = True
     for cell in CELLS:
         slopes, fits = measure(cell, draws)
         good = good and slopes.enough and fits.enough
-        table.add_row(*(f"{value:g}" for value in vars(cell).values()), slopes.words, fits.words)
+        *numbers, protection = vars(cell).values()
+        table.add_row(*(f"{x:g}" for x in numbers), protection, slopes.words, fits.words)
     Console(width=120).print(table)
     return 0 if good else 1
 

@@ -176,6 +176,7 @@ def _predicted(person: Person, *, epsilon: float, delta: float, seed: int) -> Ma
         delta=delta,
         protection="outcomes",
         outcome_bounds=Bounds(norm=BOUND),
+        rounds=1,
         random_state=seed,
     )
     with warnings.catch_warnings():

@@ -62,7 +62,9 @@ def fit(cohort: Cohort, protection: str, options: Options) -> primo.PrimoRegress
         "fit_intercept": False,
         **options,
     }
-    return primo.PrimoRegressor(5, 1 / n**2, **settings).fit(cohort.features, cohort.outcomes)
+    return primo.PrimoRegressor(5, 1 / n**2, rounds=1, **settings).fit(
+        cohort.features, cohort.outcomes
+    )
 
 
 def main() -> None:

@@ -37,8 +37,8 @@ suite that had done badly, and on repeat 3 of drugs, personality, crime, soynam,
 Small steps were chosen on repeat 0 of MNIST. Clips, the rounds of the outcomes themselves, when small
 steps are taken and how many rounds there are were chosen afterwards on repeat 3 of eleven of these cells
 and on draws 0 to 3 of the stress suite, partly after a look at its draws 100 to 104; that 20 outcomes
-and more take small steps earlier, on repeat 0 of MNIST with l = 101. Cells whose data cannot be made
-here are named at the end.
+and more take small steps earlier, on repeat 0 of MNIST with l = 101; that there are 50 of them and how
+long they are, on repeat 0 of MNIST. Cells whose data cannot be made here are named at the end.
 """
 
 

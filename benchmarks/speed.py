@@ -32,7 +32,7 @@ def arrays(case: str) -> tuple[np.ndarray, np.ndarray]:
 def model(case: str) -> primo.PrimoRegressor:
     _, d, l = CASES[case]
     return primo.PrimoRegressor(
-        5, 1e-8, feature_bounds=1.2 * d**0.5, outcome_bounds=1.8 * l**0.5 + 1
+        5, 1e-8, feature_bounds=1.2 * d**0.5, outcome_bounds=1.8 * l**0.5 + 1, rounds=1
     )
 
 

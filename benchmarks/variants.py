@@ -279,6 +279,7 @@ def forecast(cell: Cell, signal: Signal) -> Variant:
         protection=cell.protection,
         signal=signal,
         fit_intercept=False,
+        rounds=1,
     )
     return made.recommended
 

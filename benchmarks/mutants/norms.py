@@ -74,9 +74,10 @@ NORMS = (
         (
             Patch(
                 "workflow/stages.py",
-                "return settled_plan(plan, lengths), lengths",
+                "return settled_plan(plan, lengths), replace(lengths, columns=columns)",
                 "return settled_plan(plan, ReleasedLengths("
-                "features=counted.features * 1.0, outcomes=counted.outcomes * 1.0)), lengths",
+                "features=counted.features * 1.0, outcomes=counted.outcomes * 1.0)), "
+                "replace(lengths, columns=columns)",
             ),
         ),
         ("tests/workflow/test_found_norms.py::test_norms_follow_from_released_counts_alone",),

@@ -22,6 +22,11 @@ _SEEN = Patch(
     "class RowWalk(Protocol):",
     "_SEEN: list[Moments] = []\n\n\nclass RowWalk(Protocol):",
 )
+_UNCHECKED = Patch(
+    "wall/mechanism.py",
+    "if residuals is not None and residuals.of_features and not plan.protection.outcomes_private:",
+    "if False:",
+)
 
 ROUNDS = (
     Mutant(
@@ -67,8 +72,8 @@ ROUNDS = (
         (
             Patch(
                 "rows/moments.py",
-                "shorten_rows(x[:, : self.plan.d], self._features.radius_squared - constant**2)",
-                "shorten_rows(x[:, : self.plan.d], 64 * self._features.radius_squared)",
+                "shorten_rows(x[:, : self.plan.d], limit, lengths)",
+                "shorten_rows(x[:, : self.plan.d], 64 * limit, lengths)",
             ),
         ),
         (f"{_RESIDUALS}::test_a_search_does_not_beat_the_sensitivity", _SEARCH),
@@ -129,6 +134,23 @@ ROUNDS = (
         (
             "tests/wall/test_sealing.py::test_the_digest_of_a_round_says_what_residuals_are_taken_of",
         ),
+    ),
+    Mutant(
+        "residuals of public outcomes are taken as public",
+        (
+            Patch(
+                "planning/rounds.py",
+                "private = residuals and plan.protection is Protection.FEATURES",
+                "private = False",
+            ),
+            _UNCHECKED,
+        ),
+        (f"{_REPLAY}::test_nothing_private_goes_around_the_noise[features-rounds-full-intercept]",),
+    ),
+    Mutant(
+        "the wall lets residuals of public outcomes out without noise",
+        (_UNCHECKED,),
+        (f"{_WORKFLOW}::test_residuals_of_public_outcomes_are_never_released_without_noise",),
     ),
     Mutant(
         "a file with more rounds than were paid for is read",

@@ -104,7 +104,9 @@ CLIPPING = (
         "shortened rows are rounded to nearest and not checked in integers",
         (
             Patch(
-                "rows/quantise.py", "rows = np.trunc(rows * shrink", "rows = np.rint(rows * shrink"
+                "rows/quantise.py",
+                "np.trunc(np.multiply(rows, shrink",
+                "np.rint(np.multiply(rows, shrink",
             ),
             Patch("rows/quantise.py", "~(_lengths(rows) <= limit))", "_lengths(rows) < 0)"),
         ),
@@ -148,8 +150,8 @@ CLIPPING = (
         (
             Patch(
                 "rows/quantise.py",
-                "np.sqrt(limit / _lengths(rows))",
-                "np.sqrt(limit / _squares(rows))",
+                "np.sqrt(limit / _lengths(rows, squares))",
+                "np.sqrt(limit / squares)",
             ),
         ),
         (f"{_ALONE}::test_the_last_bit_of_a_squared_norm_does_not_depend_on_other_rows",),

@@ -358,6 +358,13 @@ _ALL = (
         needs_rows=True,
         fit=_primo(**_FEATURES, association="auto"),
     ),
+    Method(
+        name="primo-features-rounds",
+        label='primo, features protected (association="auto"), rounds',
+        protection="features",
+        needs_rows=True,
+        fit=_primo(**_FEATURES, association="auto", rounds="auto"),
+    ),
 )
 
 METHODS = {method.name: method for method in _ALL}

@@ -45,6 +45,7 @@ def score(problem: Problem, features: float, slope: float, offset: float, seed: 
             feature_bounds=features * float(np.sqrt(np.mean(np.sum(x**2, axis=1)))),
             outcome_bounds=float((slope * problem.l**0.5 + offset) * spread),
             fit_intercept=False,
+            rounds=1,
             random_state=seed,
         ).fit(x, y)
     return problem.truth.r_squared(model.coef_.T)

@@ -281,8 +281,9 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return predicted outcomes, (n, l) or (n,) as `fit` was given them.
 
-        They are ``X @ coef_.T + intercept_``. Only where the norm of the features was found and no
-        ranges are stated, rows of more than three times that norm are first shortened to it.
+        They are ``X @ coef_.T + intercept_``. Only where the norm of the features was found, and
+        neither ranges nor scales are stated, rows of more than three times that norm are first
+        shortened to it.
         """
         check_is_fitted(self)
         column_names(X)  # refuses a name that means two columns

@@ -1,6 +1,7 @@
 """The attack on several rounds: neighbours are mu apart over all rounds, and faults are seen."""
 
 import dataclasses
+import functools
 from fractions import Fraction
 from unittest import mock
 
@@ -21,16 +22,26 @@ def setting(**changes):
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 10.0])
-@pytest.mark.parametrize("protection", ["both", "outcomes"])
+@pytest.mark.parametrize("protection", ["both", "outcomes", "features"])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_neighbours_are_mu_apart_over_all_rounds(epsilon, protection, intercept):
     found = setting(epsilon=epsilon, protection=protection, intercept=intercept)
     attack = attack_on(found)
     assert isinstance(attack, RoundAttack)
-    mu = Fraction(found.plans[0].mu)
+    plan = found.plans[0]
+    mu, share = Fraction(plan.mu), 1.0
+    if protection == "features":  # all of a row but the constant turns round
+        share = (plan.features.norm / plan.feature_norm) ** 2
+        assert share == pytest.approx(16 / 17 if intercept else 1)
     # Two-sided: all rounds count, and none counts too much.
     for squared in attack.distances:
-        assert (1 - Fraction(1, 10**4)) * mu**2 < squared <= mu**2
+        assert (1 - Fraction(1, 10**4)) * mu**2 * Fraction(share) < squared <= mu**2
+
+
+def test_under_features_pairs_of_canaries_are_needed():
+    """Features that turn round alone would move the covariance, too."""
+    with pytest.raises(InputError, match="even number for several rounds with public outcomes"):
+        setting(canaries=1, protection="features")
 
 
 def test_every_game_is_as_hard_though_each_takes_other_steps():
@@ -41,12 +52,23 @@ def test_every_game_is_as_hard_though_each_takes_other_steps():
         assert squares == pytest.approx(list(attack.distances), rel=1e-4)
 
 
-def test_it_proves_most_of_epsilon_and_refutes_nothing():
-    """Seeded, so that it fails for a reason only."""
-    found = audit_release(setting(canaries=100), trials=150, seed=1)
+@functools.cache
+def honest(protection="both"):
+    """Seeded, so that a test fails for a reason only."""
+    return audit_release(
+        setting(canaries=100, protection=protection, intercept=protection == "both"),
+        trials=150,
+        seed=1,
+    )
+
+
+@pytest.mark.parametrize("protection", ["both", "features"])
+def test_it_proves_most_of_epsilon_and_refutes_nothing(protection):
+    found = honest(protection)
     assert not found.violated
     assert found.ratio > 0.85
-    assert found.setting == "both, 3 rounds"
+    assert found.setting.startswith(protection)
+    assert found.setting.endswith("3 rounds")
 
 
 def test_too_little_noise_in_one_round_is_seen():
@@ -60,8 +82,7 @@ def test_too_little_noise_in_one_round_is_seen():
 
     with mock.patch.object(mechanism, "add_noise", add_noise):
         found = audit_release(setting(canaries=100), trials=150, seed=1)
-    honest = audit_release(setting(canaries=100), trials=150, seed=1)
-    assert found.lower_mu > honest.lower_mu * 1.05
+    assert found.lower_mu > honest().lower_mu * 1.05
 
 
 def test_a_round_that_was_not_charged_is_seen():

@@ -203,7 +203,10 @@ def every_way():
     yield Way("both", "rounds")
     yield Way("both", "rounds", intercept=False, moments="diagonal")
     yield Way("outcomes", "rounds")
+    yield Way("features", "rounds")
+    yield Way("features", "rounds", intercept=False, moments="diagonal")
     yield Way("both", "rounds, auto norms")
+    yield Way("features", "rounds, auto norms")
     yield Way("both", "reference, auto norms")
     yield Way("both", "auto norms", intercept=False)
     yield Way("both", "centres, auto norms")
@@ -248,16 +251,20 @@ class Neighbours:
         yy = y if self.way.protection == "features" else parts[-1]
         return (x, y), (xx, yy)
 
-    def recordings(self, replay, v, **options):
+    def recordings(self, replay, v):
+        """Record both, dry; a search moves one row at a time, so the other one is remembered."""
+        return [self._recorded(replay, a.tobytes(), b.tobytes()) for a, b in self.pair(v)]
+
+    @functools.lru_cache(maxsize=8)  # noqa: B019 - as long as the search
+    def _recorded(self, replay, a, b):
         x, y = self.way.rows()
-        return [
-            replay.record(self.way.fit(replaced(x, a), replaced(y, b)), **options)
-            for a, b in self.pair(v)
-        ]
+        features, outcomes = np.frombuffer(a), np.frombuffer(b)
+        fit = self.way.fit(replaced(x, features), replaced(y, outcomes))
+        return replay.record(fit, dry=True)
 
     def distance(self, replay, v):
         """Return the squared distance of the pair, in units of its noise."""
-        return replay.squared_distance(*self.recordings(replay, v, dry=True))
+        return replay.squared_distance(*self.recordings(replay, v))
 
 
 @functools.cache
@@ -268,11 +275,19 @@ def worst(replay, way, starts=4):
     def loss(v):
         return -float(neighbours.distance(replay, v)) / way.plan.mu**2
 
+    def at_the_top(intermediate_result):
+        nonlocal before
+        if before - intermediate_result.fun < 1e-4:
+            raise StopIteration
+        before = intermediate_result.fun
+
     best = None
     for _ in range(starts):
+        before = math.inf
         start = rng.normal(size=sum(neighbours.sizes)) * rng.uniform(0.5, 3) * X_NORM / math.sqrt(D)
         # Rows are rounded to a grid of about 1e-6: smaller steps would see a staircase.
-        found = minimize(loss, start, method="BFGS", options={"eps": 3e-4, "maxiter": 20})
+        steps = {"eps": 3e-4, "maxiter": 20}
+        found = minimize(loss, start, method="BFGS", options=steps, callback=at_the_top)
         if best is None or found.fun < best.fun:
             best = found
         if best.fun < -way.within_reach:

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.stress import checks, real, score
+import primo
+from benchmarks.stress import checks, real, score, tradeoff
 from benchmarks.stress.cells import CELLS
 from benchmarks.stress.designs import at_level, collinear, genotypes, indicators
 from benchmarks.stress.page import page, report
@@ -14,7 +15,7 @@ from benchmarks.stress.problem import Cell
 from benchmarks.stress.results import Result
 from benchmarks.stress.rules import centred, from_zero, plain, ranged, without_offset
 from benchmarks.stress.runner import run
-from benchmarks.stress.score import Draw, Score, r_squared, released_means, score_draw
+from benchmarks.stress.score import Draw, Score, make_release, r_squared, released_means, score_draw
 from benchmarks.stress.simulated import Simulated, mixed
 from benchmarks.stress.verdicts import judge
 from experiments.figures.features import MissingData
@@ -264,3 +265,32 @@ def test_kept_draws_of_other_rounds_are_not_used(tmp_path: Path, capsys):
     assert again.rivals
     assert len(keep.read_text().splitlines()) == 2
     capsys.readouterr()
+
+
+def test_guards_against_slopes_are_compared_on_matched_releases():
+    found = {share: tradeoff.draws_of(share, 2) for share in (0.0, 0.8)}
+    for draw in (d for draws in found.values() for d in draws):
+        assert 0 < draw.nothing < 1
+        assert draw.r_squared(0.0) < 0.02  # a constant explains nothing
+        assert set(draw.others) == {"ridge", "filter", "mean only"}
+    compared = tradeoff.compare(found)
+    behind, costs = compared["none"]
+    assert costs == {0.8: 0.0}
+    best = max(np.mean([d.others[name] for d in found[0.0]]) for name in found[0.0][0].others)
+    assert behind == pytest.approx(best - np.mean([d.r_squared(1.0) for d in found[0.0]]))
+    slopes = compared["slopes times 0.6"][1][0.8]
+    expected = [d.r_squared(1.0) - d.r_squared(0.6) for d in found[0.8]]
+    assert slopes == pytest.approx(np.mean(expected))
+    assert "slopes times 0.6" in tradeoff.table(compared, 2)
+
+
+def test_r_squared_of_all_slopes_is_that_of_the_default():
+    """The quadratic in the share that is kept, against predictions."""
+    cell = tradeoff.sibling(0.6)
+    rng = cell.rng(tradeoff.FIRST)
+    problem = cell.problem(rng)
+    release = make_release(cell, problem, int(rng.integers(2**31)))
+    predicted = primo.coefficients(release).predict(problem.held_features)
+    (draw,) = tradeoff.draws_of(0.6, 1)
+    held = problem.held_outcomes
+    assert draw.r_squared(1.0) == pytest.approx(1 - np.mean((held - predicted) ** 2) / held.var())

@@ -72,6 +72,19 @@ def test_blocks_of_a_panel_are_blocks_of_a_release(genotypes, primo, primo_json)
     assert some["variants"] == 12
 
 
+def test_a_dry_run_says_what_is_released_of_the_covariance(genotypes, primo):
+    Path("blocks.bed").write_text("1 0 9000\n2 0 9000\n3 0 9000\n")
+    line = f"{FIT} --frequencies panel.bed --dry-run --covariance"
+    alone = "Covariance: its diagonal alone; coefficients are made from each feature alone."
+    assert alone in primo(f"{line} none")[0]
+    assert alone in primo(f"{line} panel")[0]
+    told = primo(f"{line} panel --ld-panel panel.bed")[0]
+    assert "made with the panel's correlations, which the prediction does not count in" in told
+    told = primo(f"{line} blocks --ld-blocks blocks.bed")[0]
+    assert "Covariance: inside 3 blocks of features, nothing between them." in told
+    assert "Covariance:" not in primo(f"{line} full")[0]
+
+
 def test_a_panel_stands_in_for_the_covariance(genotypes, primo, primo_json):
     cohort, public, height = genotypes
     for end in ("--dry-run", "--out release"):

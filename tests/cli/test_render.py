@@ -1,6 +1,7 @@
 """The command line spells errors by one table; no spelling of Python's reaches the terminal."""
 
 import ast
+import contextlib
 import re
 from pathlib import Path
 
@@ -196,10 +197,18 @@ def test_no_spelling_of_python_reaches_the_terminal(folder, primo, data_line, li
     )
     Path("semicolons.csv").write_text("a;b\n1;2\n")
     Path("twice.csv").write_text("id,a,b\n" + "p,1,2\n" * 9)
-    out, err = primo(line.format(data=data_line), code=2)
+    with impatient() if "--scheduler" in line else contextlib.nullcontext():
+        out, err = primo(line.format(data=data_line), code=2)
     message = err[err.index("primo: ") :].replace("public_panel", "").replace(str(folder), "")
     assert not PYTHON.search(message), message
     assert "Traceback" not in out + err
+
+
+def impatient():
+    """Wait a second, not thirty, for a scheduler that is not there."""
+    dask = pytest.importorskip("dask")
+    pytest.importorskip("distributed")  # loads the defaults that are changed here
+    return dask.config.set({"distributed.comm.timeouts.connect": "1s"})
 
 
 def test_a_ledger_speaks_of_options(folder, primo, fit_line):

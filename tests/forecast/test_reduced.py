@@ -119,11 +119,12 @@ def test_a_simulated_plan_knows_whether_a_norm_was_stated_beside_other_bounds():
 
 
 def test_rows_that_are_all_shortened_are_forecast_as_they_are_fitted():
-    """Slopes are kept to three quarters, on new rows that are twice as long: 1.5 times too steep."""
+    """Slopes are kept to ln 2, on new rows that are twice as long: 2·ln 2 times too steep."""
     short = Bounds(centre=5.0, scale=2.0, norm=0.5 * 40**0.5)
     signal = Signal(r2=0.4, feature_mean=5.0, feature_sd=2.0, effective_rank=40)
     stated = made(n=50_000, d=40, l=5, features=short, outcomes=Bounds(norm=5.0, scale=1.0))
-    assert predict(stated, signal=signal).r2 == pytest.approx(0.75 * 0.4, abs=0.02)
+    left = 1 - (2 * np.log(2) - 1) ** 2
+    assert predict(stated, signal=signal).r2 == pytest.approx(left * 0.4, abs=0.02)
 
 
 def test_the_work_does_not_grow_with_the_sizes(monkeypatch):

@@ -89,7 +89,31 @@ def test_rounds_of_a_simulated_release_are_those_of_the_plan():
     assert last.covariance_sigma == pytest.approx(first.covariance_sigma, rel=0.01)
 
 
-@pytest.mark.parametrize("protection", ["both", "outcomes"])
+def test_residuals_of_public_outcomes_have_noise_and_the_outcomes_have_none():
+    plan = plan_of(3, protection="features")
+    drawn = draw(plan, law_of(plan, SIGNAL), 4, seed=(7, 1))
+    release = release_rounds(drawn, plan)
+    first, _, last = release.rounds
+    assert last.coefficients.any()
+    assert first.outcome_sigma == release.outcome_sigma == 0
+    of_both = plan_of(3).outcome_sigma * (last.clip / first.clip) ** 2
+    assert last.outcome_sigma == pytest.approx(of_both, rel=0.01)
+    np.testing.assert_array_equal(release.association[-1], first.association[-1])
+
+
+@pytest.mark.parametrize(("l", "rounds"), [(4, 3), (1001, 1)])
+def test_auto_takes_rounds_or_a_projection_by_what_is_predicted(l, rounds):
+    """Where outcomes are public and many, the projection is better than any number of rounds."""
+    bounds = {"feature_bounds": primo.Bounds(norm=4.0), "outcome_bounds": primo.Bounds(norm=l**0.5)}
+    settings = Settings(
+        epsilon=5, delta=1e-7, protection="features", association="auto", rounds="auto", **bounds
+    )
+    plan = choose_plan(settings, n=5000, d=25, l=l)
+    assert plan.round_count == rounds
+    assert plan.association == ("gauss" if rounds > 1 else "projection")
+
+
+@pytest.mark.parametrize("protection", ["both", "outcomes", "features"])
 def test_forecast_of_rounds_is_what_a_fit_reaches(protection):
     """Rows as they are assumed: forecast and mean of held-out R² over draws, one round and three."""
     n, d, l = 1200, 6, 4
@@ -143,8 +167,8 @@ def test_a_comparison_says_what_rounds_bring():
     assert plain.rounds == ()
     assert table.variants == plain.variants
     both, features, outcomes = table.rounds
-    assert (both.count, features.count, outcomes.count) == (3, 1, 3)
-    assert features.predicted_r2 is None
+    assert (both.count, features.count, outcomes.count) == (3, 3, 3)
+    assert features.predicted_r2 > table.best("features").predicted_r2
     assert both.predicted_r2 > table.best("both").predicted_r2
     assert "- both, rounds=3: 0." in str(table)
     assert "instead of" in str(table)
@@ -154,7 +178,8 @@ def test_a_comparison_says_what_rounds_bring():
 
 def test_rounds_where_there_can_be_one_only():
     size = {"n": 3000, "d": 6, "l": 4, "epsilon": 1, "signal": SIGNAL}
-    with pytest.raises(InputError, match="rounds=4 is not possible here: under protection"):
-        primo.compare_plans(**size, rounds=4, protection="features")
+    wide = size | {"n": 50, "d": 60}
+    with pytest.raises(InputError, match="rounds=4 is not possible here: there are more public"):
+        primo.compare_plans(**wide, rounds=4, protection="outcomes")
     with pytest.raises(InputError, match="rounds=0"):
         primo.compare_plans(**size, rounds=0)

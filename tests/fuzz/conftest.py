@@ -20,7 +20,8 @@ from primo.errors import PrimoError
 from sentinels import Watch
 
 THOROUGH = os.environ.get("PRIMO_FUZZ") == "thorough"
-SECONDS = 10  # for one example; more is called a hang
+SECONDS = 10  # of computing for one example; more is called a hang, however busy the machine is
+WAITING = 300  # seconds by the clock, for what waits and computes nothing
 
 settings.register_profile(
     "fuzz",
@@ -88,8 +89,9 @@ def damaged(content, edits):
     return content
 
 
-def _alarm(*_):
-    raise AssertionError(f"still busy after {SECONDS} s: a hang")
+def _alarm(number, _):
+    spent = f"{SECONDS} s of computing" if number == signal.SIGPROF else f"{WAITING} s"
+    raise AssertionError(f"not done after {spent}: a hang")
 
 
 class Fuzz:
@@ -104,8 +106,9 @@ class Fuzz:
     @contextmanager
     def guarded(*, forbidden=(), also=()):
         """Let errors of ours end the block; fail on any other, on a hang, and on forbidden words."""
-        previous = signal.signal(signal.SIGALRM, _alarm)
-        signal.alarm(SECONDS)
+        previous = {kind: signal.signal(kind, _alarm) for kind in (signal.SIGPROF, signal.SIGALRM)}
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.alarm(WAITING)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -116,7 +119,9 @@ class Fuzz:
             refused = None
         finally:
             signal.alarm(0)
-            signal.signal(signal.SIGALRM, previous)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            for kind, handler in previous.items():
+                signal.signal(kind, handler)
         if refused is not None:
             shown = "".join(traceback.format_exception(refused))
             assert str(refused).strip(), "an error without a message"

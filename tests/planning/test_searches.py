@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from factories import array_source, planned
-from primo.errors import InputError
+from primo.errors import BoundsError, InputError
 from primo.planning.guarantee import check_plan
 from primo.planning.searches import Columns, Searches, plan_searches, searched_numbers
 from primo.privacy import lengths, values
@@ -77,6 +77,30 @@ def test_a_large_share_finds_norms_alone():
     assert found.centres is None
     assert found.columns is None
     assert float(found.spent) == pytest.approx(0.4, rel=1e-6)
+
+
+def test_few_columns_of_unknown_units_get_more_where_less_does_not_speak():
+    """The least share that finds them; never more than half of the budget; many columns get none."""
+    shares = []
+    for n in (3_000, 5_000, 20_000):
+        made = plan(n=n, d=6, l=1, epsilon=0.5, delta=1e-8)
+        assert made.column_search.features
+        assert made.column_search.outcomes
+        shares.append(float(made.column_search.spent) / made.mu**2)
+        assert made.searched <= Fraction(1, 2) * Fraction(made.mu) ** 2
+        check_plan(made)
+    assert shares == sorted(shares, reverse=True)
+    assert shares == pytest.approx([0.3, 0.1, 0.05], rel=1e-3)
+    many = plan(n=5_000, d=26, l=1, epsilon=0.5, delta=1e-8)
+    assert not many.column_search.features
+    assert many.column_search.outcomes
+
+
+def test_units_that_are_found_take_the_place_of_a_missing_norm():
+    """Fewer rows than lengths alone need; but not where only one block has its units found."""
+    assert plan(n=2_400, d=6, l=1, epsilon=0.5, delta=2e-7).column_search.features
+    with pytest.raises(BoundsError, match="too few"):
+        plan(n=2_400, d=9, l=1, epsilon=0.5, delta=2e-7)
 
 
 def test_every_number_is_counted_in_the_margin():

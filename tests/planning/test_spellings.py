@@ -6,7 +6,7 @@ import click
 import numpy as np
 import pytest
 
-from primo.cli.options import PROTECTIONS
+from primo.cli.option_types import PROTECTIONS
 from primo.errors import BoundsError, InputError
 from primo.planning.bounds_file import block_bounds, read_bounds_file
 from primo.planning.make import make_plan

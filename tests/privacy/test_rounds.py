@@ -39,10 +39,13 @@ def test_shares_add_up_and_nothing_more_is_spent(count, mu):
     assert rounds.spent(covariance_noisy=False) <= spent
 
 
-@pytest.mark.parametrize("protection", ["both", "outcomes"])
+@pytest.mark.parametrize("protection", ["both", "outcomes", "features"])
 @pytest.mark.parametrize("norm", [2.0, "auto"])
 def test_rounds_and_norm_search_together_spend_mu(protection, norm):
-    plan = plan_of(protection=protection, outcome_bounds=Bounds(lower=-9, upper=9, norm=norm))
+    given = {"outcome_bounds": Bounds(lower=-9, upper=9, norm=norm)}
+    if protection == "features":  # public outcomes have nothing to be searched
+        given = {"feature_bounds": Bounds(lower=-1, upper=1, norm=norm)}
+    plan = plan_of(protection=protection, **given)
     spent = plan.rounds.spent(covariance_noisy=plan.covariance_noisy)
     searches = (plan.norm_search, plan.centre_search, plan.column_search)
     spent += sum(search.spent for search in searches if search is not None)
@@ -83,6 +86,24 @@ def test_the_plan_of_a_round_states_what_it_spends():
     assert far.covariance_sigma == near.covariance_sigma
 
 
+def test_residuals_of_public_outcomes_have_the_noise_of_private_ones():
+    """A round of the outcomes themselves has exact outcome moments; one of residuals that of `both`."""
+    plan, both = plan_of(protection="features"), plan_of()
+    assert (plan.grid, plan.rounds, plan.mu, plan.margin) == (
+        both.grid,
+        both.rounds,
+        both.mu,
+        both.margin,
+    )
+    own, left = (round_plan(plan, 1, 0.5, residuals=found) for found in (False, True))
+    assert own.protection.outcomes_private is False
+    assert own.outcome_sigma == own.outcome_sum_sigma == 0
+    assert left.protection.outcomes_private is True
+    assert left.outcome_sigma == round_plan(both, 1, 0.5).outcome_sigma > 0
+    assert left.residual_sigma == own.residual_sigma == left.outcome_sigma
+    assert left.mu == own.mu
+
+
 def test_clips_stay_between_the_norm_and_a_small_part_of_it():
     plan = plan_of()
     found = [
@@ -94,7 +115,7 @@ def test_clips_stay_between_the_norm_and_a_small_part_of_it():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"protection": "features", "outcome_bounds": (-1, 1)},
+        {"protection": "features", "association": "projection"},
         {"calibration": "paper"},
         {"covariance_rows": 100},
         {"public_covariance": True},

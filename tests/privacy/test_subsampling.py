@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from primo.errors import InputError
 from primo.privacy.budget import Budget
-from primo.privacy.calibration import delta_of, epsilon_of, lattice_margin, mu_of
+from primo.privacy.calibration import delta_of, epsilon_of, lattice_margin, mu_of, split_ratio
 from primo.privacy.grid import make_grid
 from primo.privacy.sensitivity import joint_distance
 from primo.privacy.subsampling import (
@@ -273,6 +273,14 @@ def test_calibration_without_sampling_is_that_of_one_gaussian():
     assert scales.public_mu <= mu
     assert scales.association == pytest.approx(2 / mu, rel=1e-9)
     assert scales.covariance == pytest.approx(2 * math.sqrt(2) / mu, rel=1e-9)
+
+
+@pytest.mark.parametrize(("l", "split"), [(1, 1.0), (11, math.sqrt(2)), (1001, 2.0)])
+def test_the_split_of_a_sample_of_all_rows_is_that_without_sampling(l, split):
+    """The nearest of the list: both weigh the covariance's noise by r/2."""
+    assert split_ratio(l) == pytest.approx(split, rel=0.06)
+    scales = calibrate(Budget(epsilon=5, delta=DELTA), rows=5008, sampled=5008, l=l)
+    assert scales.split == pytest.approx(split, rel=1e-9)
 
 
 def test_smaller_samples_get_less_noise_per_row_but_more_in_all():

@@ -5,7 +5,7 @@ import pytest
 
 import primo
 from primo.privacy.clip import Clip
-from primo.released.reach import FARTHEST, within_reach
+from primo.released.reach import FARTHEST, reach_of, within_reach
 
 
 def fitted(bounds):
@@ -19,15 +19,18 @@ def fitted(bounds):
 
 
 def test_only_far_rows_are_shortened_each_by_itself():
-    clip = Clip(centre=np.array([1.0, 0.0]), scale=np.array([2.0, 1.0]), norm=1.0, box=False)
-    rows = np.array([[1.0, 0.5], [1.0, 2 * FARTHEST], [1.0 + 4 * FARTHEST, 0.0]])
+    clip = Clip(centre=np.array([1.0, 0.0]), scale=np.array([2.0, 1.0]), norm=3.0, box=False)
+    rows = np.array([[1.0, 0.5], [1.0, 6.0], [13.0, 0.0]])
     found = within_reach(rows, clip)
-    assert found == pytest.approx(
-        np.array([[1.0, 0.5], [1.0, FARTHEST], [1.0 + 2 * FARTHEST, 0.0]])
-    )
+    assert found == pytest.approx(np.array([[1.0, 0.5], [1.0, 3.0], [7.0, 0.0]]))
     alone = [within_reach(row[None], clip)[0] for row in rows]
     assert found == pytest.approx(np.array(alone))
     assert within_reach(rows, None) is rows
+
+
+def test_rows_are_shortened_where_nothing_is_stated_of_their_columns():
+    plan = fitted(primo.Bounds(norm="auto")).release_.plan
+    assert reach_of(plan).norm == FARTHEST * plan.features.norm
 
 
 def test_a_prediction_for_a_far_row_stays_near():
@@ -39,7 +42,10 @@ def test_a_prediction_for_a_far_row_stays_near():
     assert released.predict(far) == pytest.approx(model.predict(far))
 
 
-def test_stated_bounds_leave_predictions_linear():
-    model = fitted(primo.Bounds(norm=5.0))
+@pytest.mark.parametrize(
+    "bounds", [primo.Bounds(norm=5.0), primo.Bounds(centre=0.5, scale=2.0, norm="auto")]
+)
+def test_stated_bounds_leave_predictions_linear(bounds):
+    model = fitted(bounds)
     far = np.array([[0.5, 1e6]])
     assert model.predict(far) == pytest.approx(far @ model.coef_.T + model.intercept_)

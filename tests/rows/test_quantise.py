@@ -186,7 +186,7 @@ def test_what_is_not_shown_to_be_inside_is_moved_inside():
     quantise, _ = quantiser(FIVE, 3)
     z = np.array([[np.nan, 1, 1], [1e100, -1e100, 0], [np.inf, 0, 0], [1, 2, 3.0]])
     with np.errstate(all="ignore"):
-        quantise._shorten(z, np.arange(4), quantise.radius_squared)
+        quantise._shorten(z, np.arange(4), quantise.radius_squared, np.vecdot(z, z))
     check_in_ball(quantise, z)
     assert z[3].tolist() == [1, 2, 3]
 

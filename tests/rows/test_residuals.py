@@ -253,3 +253,26 @@ def test_coefficients_of_zero_leave_the_outcomes_as_they_are():
     own = round_plan(plan, 1, plan.outcomes.norm)
     grid = residual_grid(own, np.zeros((plan.width, plan.l)))
     assert not grid.integers.any()
+
+
+@pytest.mark.parametrize("share", [0.9, 0.3, 1e-3])
+def test_few_and_many_shortened_rows_are_each_the_reference(share, monkeypatch):
+    """NumPy goes through all rows in place where most are too long, and a kernel row by row."""
+    own, grid = one_round(many_rounds(BOUNDS["norms"], l=40), share=share)
+    x, y = rows(l=40, huge=1.0)
+    integers = np.trunc(x * 1e3)
+    integers = np.concatenate([integers, np.ones((N, 1))], axis=1)
+    limit = own.grid.outcome_radius_squared
+    with np.errstate(all="ignore"):
+        z = np.trunc(y / own.outcome_step - integers @ np.ascontiguousarray(grid.in_steps))
+    for row in z:
+        length = sum(int(v) ** 2 for v in row)
+        if length > limit:
+            row[:] = np.trunc(row * np.sqrt(limit / length))
+            while sum(int(v) ** 2 for v in row) > limit:
+                row -= np.sign(row)
+    kernels = (None,) if KERNELS is None else (None, KERNELS.fused)
+    for kernel in kernels:
+        out = np.empty_like(z)
+        ResidualQuantiser(own, grid, kernel=kernel)(integers, y, out)
+        np.testing.assert_array_equal(out.view(np.int64), z.view(np.int64))

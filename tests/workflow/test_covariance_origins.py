@@ -38,7 +38,9 @@ class TestSubSampling:
 
     def test_all_rows_means_no_sampling(self):
         x, y, _ = cohort(n=200)
-        assert model(covariance_rows=200).fit(x, y).release_.plan.sampled is None
+        fitted = model(covariance_rows=200, rounds="auto").fit(x, y)
+        assert fitted.release_.plan.sampled is None
+        assert fitted.release_.plan.round_count == 1
 
     @pytest.mark.parametrize("rows", [0, -3, 201])
     def test_impossible_samples_are_refused(self, rows):

@@ -9,9 +9,11 @@ import primo
 from factories import array_source
 from primo.errors import PrivacyError
 from primo.planning.settings import Settings
+from primo.privacy import values
 from primo.privacy.lengths import BINS
 from primo.released.found_norms import settled_plan
 from primo.released.moments import ReleasedLengths
+from primo.report.norms import norms_section
 from primo.wall.noise import RandomBits
 from primo.workflow.fit import prepare, release_rows
 from primo.workflow.publish import begin, publish
@@ -214,7 +216,7 @@ def test_a_reference_panel_follows_the_norm_that_is_found():
 
 def test_a_norm_that_nothing_tells_is_rough_and_said_to_be():
     """Few rows in every bin tell nothing: features are hardly shortened, outcomes to little."""
-    release = model(epsilon=1.7).fit(*rows()).release_
+    release = model(epsilon=1.7, **LIMITS["stated scales"]).fit(*rows()).release_
     counts = np.zeros(BINS)
     counts[100:400] = 10.0
     lengths = ReleasedLengths(features=counts, outcomes=counts)
@@ -223,3 +225,32 @@ def test_a_norm_that_nothing_tells_is_rough_and_said_to_be():
     assert settled.features.norm > 1e3 * settled.outcomes.norm
     said = replace(release, plan=settled, lengths=lengths).statement()
     assert "told no norm" in " ".join(said.split())
+
+
+def test_histograms_of_columns_are_part_of_the_release(tmp_path):
+    """They are written, read, shown in the report, and refused where they do not fit the plan."""
+    release = model().fit(*rows()).release_
+    counted = release.lengths.columns
+    assert counted.features.shape == (3, values.BINS)
+    assert counted.outcomes.shape == (2, values.BINS)
+    path = tmp_path / "release.npz"
+    primo.save_release(release, path)
+    again = primo.load_release(path)
+    np.testing.assert_array_equal(again.lengths.columns.features, counted.features)
+    np.testing.assert_array_equal(again.lengths.columns.outcomes, counted.outcomes)
+    page = str(norms_section(again))
+    for name in (*release.feature_names, *release.outcome_names):
+        assert f"Histogram of the values of {name}" in page
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    for damage in ({"features_values": counted.features[:2]}, {"features_values": None}):
+        changed = {k: v for k, v in (arrays | damage).items() if v is not None}
+        np.savez(path, **changed)
+        with pytest.raises(primo.InputError):
+            primo.load_release(path)
+
+
+def test_a_release_without_columns_has_no_histograms_of_them():
+    release = model(**LIMITS["ranges"]).fit(*rows()).release_
+    assert release.lengths.columns is None
+    assert "Histogram of the values" not in str(norms_section(release))

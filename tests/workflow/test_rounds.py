@@ -77,12 +77,14 @@ def test_a_release_keeps_every_round_and_pools_them():
     assert release.covariance_sigma < min(r.covariance_sigma for r in release.rounds)
 
 
-def test_a_round_releases_the_moments_of_its_residuals_plus_its_noise():
+@pytest.mark.parametrize("protection", ["both", "features"])
+def test_a_round_releases_the_moments_of_its_residuals_plus_its_noise(protection):
     """Each round again, from its coefficients and clip, by hand: the noise is all that differs."""
-    plan, source = plan_of(), array_source(*rows())
+    plan, source = plan_of(protection=protection), array_source(*rows())
     release = released(source, plan)
     for number, found in enumerate(release.rounds):
-        own = round_plan(plan, number, found.clip)
+        stepped = bool(found.coefficients.any())
+        own = round_plan(plan, number, found.clip, residuals=stepped)
         grid = residual_grid(own, found.coefficients) if number else None
         if grid is not None:  # what was released is on the grid already
             np.testing.assert_allclose(grid.coefficients(own), found.coefficients, rtol=1e-9)
@@ -92,6 +94,56 @@ def test_a_round_releases_the_moments_of_its_residuals_plus_its_noise():
         # Four by two numbers: 8σ is beyond any false alarm, and a missing noise is not within it.
         assert 0.05 * found.association_sigma < np.abs(noise).max() < 8 * found.association_sigma
         assert found.association_sigma == own.association_sigma
+        squares = found.outcome_moments - exact.outcome * own.outcome_step**2
+        if stepped or protection == "both":
+            assert 0.05 * found.outcome_sigma < np.abs(squares).max() < 8 * found.outcome_sigma
+            assert np.abs(noise[-1]).min() > 0
+        else:  # of public outcomes: exact, and so are their sums
+            assert found.outcome_sigma == 0
+            assert not squares.any()
+            assert not noise[-1].any()
+    assert stepped
+
+
+def test_public_outcomes_keep_their_exact_moments_after_rounds():
+    """Rounds of residuals have noise on everything; what is known of the outcomes is not replaced."""
+    release = released(plan=plan_of(protection="features"))
+    first, last = release.rounds[0], release.rounds[-1]
+    assert last.coefficients.any()
+    assert last.outcome_sigma > 0
+    np.testing.assert_array_equal(release.outcome_moments, first.outcome_moments)
+    np.testing.assert_array_equal(release.association[-1], first.association[-1])
+    assert release.outcome_sigma == release.mean_sigma == 0
+    x, y = rows()
+    mass = release.plan.n * release.plan.constant
+    scaled = y.mean(axis=0) / 2  # outcomes lie between -2 and 2
+    np.testing.assert_allclose(release.association[-1] / mass, scaled, atol=1e-5)
+    fitted = release.coefficients()
+    np.testing.assert_allclose(fitted.predict(x).mean(axis=0), y.mean(axis=0), atol=0.1)
+
+
+def test_residuals_of_public_outcomes_are_never_released_without_noise():
+    """The wall refuses a round of residuals under a plan that counts outcomes as public."""
+    plan, source = plan_of(protection="features"), array_source(*rows())
+    own = round_plan(plan, 1, 1.0, residuals=False)
+    grid = residual_grid(own, np.full((D + 1, L), 0.1))
+    moments = fold(source, own, residuals=grid)
+    with pytest.raises(primo.PrivacyError, match="no noise for residuals"):
+        mechanism.release_round(moments, own, number=1, residuals=grid, bits=RandomBits.seeded(1))
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_public_outcomes_that_are_all_alike(value, intercept):
+    """Nothing varies, exactly: rounds go on as one release does."""
+    x, _ = rows()
+    plan = plan_of(protection="features", fit_intercept=intercept)
+    release = released(array_source(x, np.full((N, L), value)), plan)
+    assert len(release.rounds) == 3
+    fitted = release.coefficients()
+    assert np.isfinite(fitted.slopes).all()
+    if intercept:
+        np.testing.assert_allclose(fitted.predict(x).mean(axis=0), value, atol=1e-3)
 
 
 def test_more_rounds_explain_more():
@@ -137,14 +189,16 @@ def test_one_round_is_what_it_always_was():
 # The same bits everywhere.
 
 
-def test_threads_files_and_stores_give_the_same_bits(tmp_path):
+@pytest.mark.parametrize("protection", ["both", "features"])
+def test_threads_files_and_stores_give_the_same_bits(tmp_path, protection):
     x, y = rows()
-    usual = released(threads=1)
-    same(usual, released(threads=3))
+    plan = plan_of(protection=protection)
+    usual = released(plan=plan, threads=1)
+    same(usual, released(plan=plan, threads=3))
     header = ",".join([f"x{i}" for i in range(D)] + [f"y{j}" for j in range(L)])
     path = tmp_path / "table.csv"
     np.savetxt(path, np.hstack([x, y]), delimiter=",", header=header, comments="", fmt="%.17g")
-    same(usual, released(table_source(path, features=["x*"], outcomes=["y*"])))
+    same(usual, released(table_source(path, features=["x*"], outcomes=["y*"]), plan))
     np.save(tmp_path / "x.npy", x)
     np.save(tmp_path / "y.npy", y)
     stored = PairedSource(
@@ -153,15 +207,17 @@ def test_threads_files_and_stores_give_the_same_bits(tmp_path):
         feature_rows=range(N),
         outcome_rows=range(N),
     )
-    same(usual, released(stored))
+    same(usual, released(stored, plan))
 
 
-def test_a_cluster_gives_the_same_bits():
+@pytest.mark.parametrize("protection", ["both", "features"])
+def test_a_cluster_gives_the_same_bits(protection):
     pytest.importorskip("distributed")
     from primo.rows.cluster import open_client
 
     with open_client(1) as client:
-        same(released(), released(client=client))
+        plan = plan_of(protection=protection)
+        same(released(plan=plan), released(plan=plan, client=client))
 
 
 # Noise.
@@ -250,25 +306,33 @@ def interrupted(monkeypatch, place, number):
     monkeypatch.setattr(module, "_one_round", one_round)
 
 
-def begin(out):
-    return Staging.begin(out, config="", plan=plan_of(5), charge={}, release_id="run-1")
+def begin(out, **changes):
+    plan = plan_of(5, **changes)
+    return Staging.begin(out, config="", plan=plan, charge={}, release_id="run-1")
 
 
-def go(staging, source=None):
+def go(staging, source=None, **changes):
     with staging:
-        return released(source, plan_of(5), bits=staging.bits(), record=staging)
+        return released(source, plan_of(5, **changes), bits=staging.bits(), record=staging)
 
 
-@pytest.mark.parametrize(("number", "place"), itertools.product((0, 2, 4), ("before", "after")))
-def test_killed_in_a_round_and_resumed(tmp_path, monkeypatch, number, place):
+@pytest.mark.parametrize(
+    ("number", "place", "protection"),
+    [
+        *itertools.product((0, 2, 4), ("before", "after"), ("both",)),
+        *itertools.product((0, 3), ("after",), ("features",)),
+    ],
+)
+def test_killed_in_a_round_and_resumed(tmp_path, monkeypatch, number, place, protection):
     """The rounds that were drawn keep their noise, and are not read again; nothing is drawn twice."""
     secret = bytes(range(32))
     monkeypatch.setattr("primo.workflow.resume.secrets.token_bytes", lambda size: secret[:size])
-    undisturbed = go(begin(tmp_path / "undisturbed"))
+    given = {"protection": protection}
+    undisturbed = go(begin(tmp_path / "undisturbed", **given), **given)
     with monkeypatch.context() as patch:
         interrupted(patch, place, number)
         with pytest.raises(KilledError):
-            go(begin(tmp_path / "out"))
+            go(begin(tmp_path / "out", **given), **given)
     names = {path.name for path in partial_of(tmp_path / "out").iterdir()}
     assert {name for name in names if name.startswith("kept-round")} == {
         f"kept-round-{i + 1}" for i in range(number)
@@ -279,7 +343,7 @@ def test_killed_in_a_round_and_resumed(tmp_path, monkeypatch, number, place):
         "_one_round",
         lambda *a, original=module._one_round, **k: (read.append(a[2]), original(*a, **k))[1],
     )
-    same(undisturbed, go(Staging.resume(tmp_path / "out")))
+    same(undisturbed, go(Staging.resume(tmp_path / "out"), **given))
     assert read == sorted({0, *range(number, 5)})
 
 
@@ -351,7 +415,7 @@ def test_a_damaged_record_is_refused(tmp_path, monkeypatch):
 # Files.
 
 
-@pytest.mark.parametrize("protection", ["both", "outcomes"])
+@pytest.mark.parametrize("protection", ["both", "outcomes", "features"])
 @pytest.mark.parametrize("moments", ["full", "diagonal"])
 def test_saved_and_loaded(tmp_path, protection, moments):
     release = released(plan=plan_of(protection=protection, outcome_moments=moments))
@@ -397,10 +461,11 @@ def test_rounds_that_do_not_fit_the_plan_are_refused(tmp_path, forge):
         primo.load_release(path)
 
 
-def test_a_bundle_keeps_every_round_and_says_what_each_spends(tmp_path):
+@pytest.mark.parametrize("protection", ["both", "features"])
+def test_a_bundle_keeps_every_round_and_says_what_each_spends(tmp_path, protection):
     import json
 
-    release = released()
+    release = released(plan=plan_of(protection=protection))
     path = primo.write_bundle(release, tmp_path / "out")
     bundle = primo.read_bundle(path)
     same(release, bundle.release)
@@ -412,13 +477,41 @@ def test_a_bundle_keeps_every_round_and_says_what_each_spends(tmp_path):
     np.testing.assert_allclose(table["intercept"], fitted.intercept, rtol=1e-6, atol=1e-9)
 
 
-def test_new_outcomes_extend_a_release_of_several_rounds():
+@pytest.mark.parametrize("protection", ["both", "features"])
+def test_new_outcomes_extend_a_release_of_several_rounds(protection):
     """The covariance of all rounds is used again, with noise that is not understated."""
     x, y = rows()
-    options = {"protection": "both", "epsilon": 4.0, "delta": 1e-5, "outcome_bounds": (-2, 2)}
-    first = released()
+    options = {"protection": protection, "epsilon": 4.0, "delta": 1e-5, "outcome_bounds": (-2, 2)}
+    first = released(plan=plan_of(protection=protection))
     later = primo.extend(first, x, -y[:, :1], random_state=2, **options)
     np.testing.assert_array_equal(later.covariance, first.covariance)
     ratio = later.plan.covariance_sigma / first.covariance_sigma
     assert 1 - 1e-9 <= ratio < math.sqrt(2) * (1 + 1e-9)
     assert later.plan.total_mu == pytest.approx(math.hypot(first.plan.mu, later.plan.mu))
+
+
+def test_all_sums_of_a_round_are_of_the_same_integers(monkeypatch):
+    """The proof pairs XᵀX with XᵀR of one row x. XᵀX of the first round was taken for all once, but a
+    row far beyond its norm is shortened in one step there, and in two where residuals are taken."""
+    seen = []
+    real = mechanism.release_round
+
+    def recorded(moments, *args, **options):
+        seen.append(moments)
+        return real(moments, *args, **options)
+
+    monkeypatch.setattr(module.mechanism, "release_round", recorded)
+    d, rng = 40, np.random.default_rng(5)
+    bounds = {"feature_bounds": Bounds(norm=1.0), "outcome_bounds": Bounds(norm=1.0)}
+    for _ in range(10):
+        x, y = np.zeros((8, d)), np.zeros((8, L))
+        x[0], y[0] = 1000 * rng.normal(size=d), rng.normal(size=L)
+        plan = plan_of(n=8, d=d, intercept=False, **bounds)
+        released(array_source(x, y), plan)
+    assert len(seen) == 30
+    for moments in seen:  # of one row: x xᵀ and x rᵀ
+        squares, products = moments.covariance, moments.association
+        for j in range(L):
+            left = [[int(a) * int(p) for p in products[:, j]] for a in squares[0]]
+            right = [[int(a) * int(products[0, j]) for a in row] for row in squares]
+            assert left == right

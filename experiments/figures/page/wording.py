@@ -34,6 +34,7 @@ _NAMES = {
     "primo": "primo",
     "primo-outcomes": "primo (outcomes)",
     "primo-features": "primo (features)",
+    "primo-features-rounds": "primo, rounds (features)",
 }
 
 #: What the sets of features are called on the page.

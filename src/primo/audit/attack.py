@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from primo.audit.laws import GaussianLaw, Law, SampledLaw
+from primo.audit.laws import Law, OfGaussians, SampledLaw
 from primo.audit.numbers import NoiseUnits, Vector, after_noise, before_noise
 from primo.audit.settings import Rows, Setting, as_source, canary_rows, worst_cosine
 from primo.planning.plan import CovarianceOrigin, Plan
@@ -49,7 +49,7 @@ class Attack(Protocol):
         """Release once; return the score of each canary (above 0: "there"), and the truth."""
 
 
-class GaussAttack:
+class GaussAttack(OfGaussians):
     """All canaries at once, every second one replaced; the coin swaps all rows and replacements.
 
     The rows of different canaries move the released numbers in orthogonal directions, so the law of a
@@ -69,22 +69,8 @@ class GaussAttack:
             Part.build(plan, self.there, canary_rows(plan, setting.canaries, cosine))
             for plan in setting.plans
         )
-
-    @property
-    def distances(self) -> tuple[Fraction, ...]:
-        """The squared, noise-scaled distance of each canary's neighbours, exactly."""
         each = zip(*(part.distances for part in self.parts), strict=True)
-        return tuple(sum(parts, Fraction(0)) for parts in each)
-
-    @property
-    def distance(self) -> float:
-        """How far apart the neighbours are in noise scales: the mu that they reach."""
-        return math.sqrt(max(self.distances))
-
-    @property
-    def law(self) -> Law:
-        """What the claimed noise allows this attack."""
-        return GaussianLaw(mu=self.distance)
+        self.distances = tuple(sum(parts, Fraction(0)) for parts in each)
 
     def play(self, coin: bool, new_bits: NewBits) -> tuple[Vector, Flags]:
         """Release once; return the score of each canary (above 0: "there"), and the truth."""

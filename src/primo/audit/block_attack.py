@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from primo.audit.attack import Flags, NewBits
-from primo.audit.laws import GaussianLaw, Law
+from primo.audit.laws import OfGaussians
 from primo.audit.numbers import Integers, Vector
 from primo.audit.settings import BLOCK_SHARE, Rows, Setting, as_source
 from primo.planning.plan import Plan
@@ -32,7 +32,7 @@ from primo.wall.blocks import release_blocks
 __all__ = ["BlockAttack", "block_canaries"]
 
 
-class BlockAttack:
+class BlockAttack(OfGaussians):
     """All canaries at once, as `attack.GaussAttack`, in a release with blocks of features.
 
     Every canary has two blocks of features and an outcome to itself, so the differences of two canaries
@@ -55,23 +55,12 @@ class BlockAttack:
         self.moments = tuple(fold_blocks(source, self.plan, threads=1) for source in self.sources)
         self._numbers = _Numbers.of(self.plan)
         moved = [self._moved(canaries, j) for j in range(setting.canaries)]
-        #: The squared, noise-scaled distance of each canary's neighbours, exactly.
         self.distances = tuple(self._numbers.squared_length(delta) for delta in moved)
         self.weights = vstack(
             [csr_array(self._numbers.whitened(delta)[None]) for delta in moved], format="csr"
         )
         one, other = (self._numbers.before_noise(moments) for moments in self.moments)
         self._middle: Vector = self.weights @ ((one + other) / 2)
-
-    @property
-    def distance(self) -> float:
-        """How far apart the neighbours are in noise scales: the mu that they reach."""
-        return math.sqrt(max(self.distances))
-
-    @property
-    def law(self) -> Law:
-        """What the claimed noise allows this attack."""
-        return GaussianLaw(mu=self.distance)
 
     def play(self, coin: bool, new_bits: NewBits) -> tuple[Vector, Flags]:
         """Release once; return the score of each canary (above 0: "there"), and the truth."""

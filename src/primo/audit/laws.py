@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from primo.audit.evidence import gaussian_epsilon
 
-__all__ = ["GaussianLaw", "Law", "SampledLaw"]
+__all__ = ["GaussianLaw", "Law", "OfGaussians", "SampledLaw"]
 
 #: Range in standard deviations, and number of points, of the integral over the association's noise.
 _REACH, _POINTS = 10.0, 2001
@@ -42,6 +43,23 @@ class GaussianLaw:
     def epsilon(self, right: float, delta: float) -> float:
         """Return the least ε at which a guess can be right with chance `right` on this pair."""
         return gaussian_epsilon(2 * float(ndtri(right)), delta)
+
+
+class OfGaussians:
+    """Base of attacks on neighbours that differ, in all that is released, by a Gaussian's mean."""
+
+    #: The squared, noise-scaled distance of each canary's neighbours, exactly; at the stated bounds.
+    distances: tuple[Fraction, ...]
+
+    @property
+    def distance(self) -> float:
+        """How far apart the neighbours are in noise scales: the mu that they reach."""
+        return math.sqrt(max(self.distances))
+
+    @property
+    def law(self) -> Law:
+        """What the claimed noise allows this attack."""
+        return GaussianLaw(mu=self.distance)
 
 
 @dataclass(frozen=True, kw_only=True)

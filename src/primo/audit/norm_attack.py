@@ -8,7 +8,6 @@ any other, on the plan as it was settled by then. The log-likelihood ratios of a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from primo.audit.attack import Attack, Flags, GaussAttack, NewBits, Part, SampledAttack
 from primo.audit.block_attack import BlockAttack
-from primo.audit.laws import GaussianLaw, Law
+from primo.audit.laws import OfGaussians
 from primo.audit.numbers import Vector
 from primo.audit.perturbed_attack import PerturbedAttack
 from primo.audit.round_attack import RoundAttack
@@ -130,7 +129,7 @@ class _Folded:
     moved: tuple[NDArray[np.int64], ...]  # by each canary, from replaced to there
 
 
-class NormAttack:
+class NormAttack(OfGaussians):
     """All canaries at once, as `GaussAttack`, in a release with norm="auto"."""
 
     def __init__(self, setting: Setting) -> None:
@@ -148,16 +147,6 @@ class NormAttack:
             for j, delta in enumerate(self._folded(i, self._key(self.plan)).moved):
                 distances[j] += stage.weight * int(delta @ delta)
         self.distances = tuple(distances)
-
-    @property
-    def distance(self) -> float:
-        """How far apart the neighbours are in noise scales, over all stages, at the stated bounds."""
-        return math.sqrt(max(self.distances))
-
-    @property
-    def law(self) -> Law:
-        """What the claimed noise allows this attack."""
-        return GaussianLaw(mu=self.distance)
 
     def play(self, coin: bool, new_bits: NewBits) -> tuple[Vector, Flags]:
         """Release once; return the score of each canary (above 0: "there"), and the truth."""

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from primo.audit.attack import Flags, NewBits
-from primo.audit.laws import GaussianLaw, Law
+from primo.audit.laws import OfGaussians
 from primo.audit.numbers import Vector
 from primo.audit.settings import Setting, as_source
 from primo.rows.outcome_rows import fold_outcome_rows
@@ -26,7 +26,7 @@ __all__ = ["PERTURBED_ROWS", "PerturbedAttack"]
 PERTURBED_ROWS = 120
 
 
-class PerturbedAttack:
+class PerturbedAttack(OfGaussians):
     """All canaries at once, each in a row of its own, as `attack.GaussAttack`."""
 
     def __init__(self, setting: Setting) -> None:
@@ -50,23 +50,12 @@ class PerturbedAttack:
         assert plan.perturbation is not None
         noise = plan.perturbation
         moved = np.where(self.there[:, None], 1, -1) * (one - other)[:count]
-        #: The squared, noise-scaled distance of each canary's neighbours, exactly.
         self.distances = tuple(
             Fraction(sum(int(v) ** 2 for v in row) * noise.unit**2, 2**noise.variance_bits)
             for row in moved
         )
         self._weights = moved / noise.sigma**2
         self._middle = (one + other)[:count] / 2
-
-    @property
-    def distance(self) -> float:
-        """How far apart the neighbours are in noise scales: the mu that they reach."""
-        return math.sqrt(max(self.distances))
-
-    @property
-    def law(self) -> Law:
-        """What the claimed noise allows this attack."""
-        return GaussianLaw(mu=self.distance)
 
     def play(self, coin: bool, new_bits: NewBits) -> tuple[Vector, Flags]:
         """Release once; return the score of each canary (above 0: "there"), and the truth."""

@@ -7,13 +7,14 @@ any other, and the log-likelihood ratios of all rounds add up.
 Every canary has an outcome of its own, far longer than any clip: whatever the coefficients are, its
 residual is the clip long, and opposite to that of its replacement. The features are the same in both
 rows, at the bound: at the split ratio 2, no pair is further apart (mathematics.md section 2). So
-canaries can share their features. By how much the moments of a round differ is read off the two data
-sets that the real program folded.
+canaries can share their features. Under `features` a canary keeps its outcome and its features turn
+round: at the split ratio 2 that pair is as far apart. The constant does not turn round, so that there
+are many features with an intercept, beside which it is short. By how much the moments of a round
+differ is read off the two data sets that the real program folded.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
@@ -21,17 +22,17 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from primo.audit.laws import GaussianLaw, Law
+from primo.audit.laws import OfGaussians
 from primo.audit.numbers import Vector
 from primo.audit.settings import Rows, Setting, as_source
 from primo.planning.plan import Plan
 from primo.planning.residuals import ResidualGrid
-from primo.planning.rounds import round_plan
+from primo.privacy.protection import Protection
 from primo.released.rounds import ReleasedRound
 from primo.rows.moments import Moments, fold
 from primo.wall import mechanism
 from primo.wall.noise import RandomBits
-from primo.workflow.rounds import step_of
+from primo.workflow.rounds import plan_of_step, step_of
 
 __all__ = ["ROUND_ROWS", "RoundAttack"]
 
@@ -45,7 +46,7 @@ _FAR = 1e12
 ROUND_ROWS = 120
 
 
-class RoundAttack:
+class RoundAttack(OfGaussians):
     """All canaries at once in a release of several rounds."""
 
     def __init__(self, setting: Setting) -> None:
@@ -66,20 +67,10 @@ class RoundAttack:
             )
             for there in (self.there, ~self.there)
         )
-        first = round_plan(self.plan, 0, self.plan.outcomes.norm)
+        first = plan_of_step(self.plan, 0, None)
         self._first = tuple(fold(source, first, threads=1) for source in self._sources)
         squares = self._run(False, RandomBits.seeded(0))[1]
         self.distances = tuple(squares)
-
-    @property
-    def distance(self) -> float:
-        """How far apart the neighbours are in noise scales, over all rounds."""
-        return math.sqrt(max(self.distances))
-
-    @property
-    def law(self) -> Law:
-        """What the claimed noise allows this attack."""
-        return GaussianLaw(mu=self.distance)
 
     def play(self, coin: bool, new_bits: NewBits) -> tuple[Vector, Flags]:
         """Release once; return the score of each canary (above 0: "there"), and the truth."""
@@ -110,27 +101,31 @@ class RoundAttack:
 
     def _folded(self, number: int, step: ResidualGrid | None) -> tuple[Plan, Sequence[Moments]]:
         """Fold both data sets of a round; the first round is the same in every game."""
+        own = plan_of_step(self.plan, number, step)
         if step is None:
-            return round_plan(self.plan, number, self.plan.outcomes.norm), self._first
-        own = round_plan(self.plan, number, step.clip)
+            return own, self._first
         folding = partial(fold, residuals=step)
         return own, tuple(folding(source, own, threads=1) for source in self._sources)
 
 
 def far_canaries(plan: Plan, canaries: int) -> tuple[Rows, Rows]:
-    """Return canaries at the features' bound with outcomes of their own, and their replacements."""
+    """Return canaries at the features' bound with outcomes of their own, and their replacements.
+
+    Half of the canaries are there, and half of the replacements: features that turn round have the same
+    sum in both data sets.
+    """
     x = np.zeros((canaries, plan.d))
     x[:, 0] = plan.features.norm
     y = np.zeros((canaries, plan.l))
     y[np.arange(canaries), np.arange(canaries)] = _FAR * plan.outcomes.norm
-    return (x, y), (x, -y)
+    return (x, y), ((-x, y) if plan.protection is Protection.FEATURES else (x, -y))
 
 
 def _columns(plan: Plan, folded: Sequence[Moments]) -> NDArray[np.int64]:
     """Return by how much the association differs; what is not moved must not be.
 
-    Opposite residuals have the same squares, and the same features the same covariance: then all that
-    tells a canary is its own column.
+    Opposite residuals have the same squares, and the same or opposite features the same covariance: then
+    all that tells a canary is its own column.
     """
     one, other = folded
     if (one.covariance != other.covariance).any() or (one.outcome != other.outcome).any():

@@ -41,6 +41,10 @@ BLOCK_SHARE = 0.75
 #: Features of a block that is attacked.
 BLOCK_WIDTH = 2
 
+#: Features where rounds with public outcomes are attacked: the square of the constant, which all rows
+#: have in common, is 1/(2√d) of that of the features.
+ROUND_FEATURES = 64
+
 #: Rows of a data set whose sampled covariance is attacked: all but one are equal, so few are enough.
 SAMPLED_FROM = 20
 
@@ -104,6 +108,11 @@ class Setting:
         """Refuse settings that cannot be attacked."""
         if self.canaries != 1 and (self.canaries < 1 or self.canaries % 2):
             raise InputError(Argument("canaries", self.canaries), " must be 1 or an even number")
+        if self.canaries == 1 and self.rounds != 1 and self._outcomes_public:
+            raise InputError(
+                Argument("canaries", self.canaries),
+                " must be an even number for several rounds with public outcomes",
+            )
         if self.canaries > self.n:
             raise InputError(
                 Argument("canaries", self.canaries), f" must not exceed the {self.n} rows"
@@ -211,9 +220,7 @@ class Setting:
             n=SAMPLED_FROM if subsampled else self.n,
             # A canary has an outcome of its own and, unless rounds are attacked, two features, or two
             # blocks of features; where rows of outcomes are released, it has its row.
-            d=2
-            if subsampled or self.rounds != 1 or self.association == "perturbed"
-            else 2 * self.canaries * (BLOCK_WIDTH if self.covariance == "blocks" else 1),
+            d=self._features(),
             l=1 if subsampled else 2 if self.association == "perturbed" else self.canaries,
         )
         if not self.extended:
@@ -226,6 +233,18 @@ class Setting:
             outcome_bounds=Bounds(norm=OUTCOME_NORM),
         )
         return plan, later
+
+    @property
+    def _outcomes_public(self) -> bool:
+        return Protection.parse(self.protection) is Protection.FEATURES
+
+    def _features(self) -> int:
+        """Return how many features there are."""
+        if self.rounds != 1 and self._outcomes_public and self.intercept:
+            return ROUND_FEATURES
+        if self.sampled is not None or self.rounds != 1 or self.association == "perturbed":
+            return 2
+        return 2 * self.canaries * (BLOCK_WIDTH if self.covariance == "blocks" else 1)
 
     def _blocks(self) -> dict[str, Any]:
         """Borders and norms of the blocks; the diagonal alone has its norms from ranges."""

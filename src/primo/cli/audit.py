@@ -6,7 +6,8 @@ import dataclasses
 
 import click
 
-from primo.cli.options import PROTECTIONS, json_option
+from primo.cli.option_types import PROTECTIONS
+from primo.cli.options import json_option
 from primo.cli.output import say, show_json, table
 
 __all__ = ["audit"]
@@ -54,7 +55,7 @@ FOUND_ROWS, FOUND_CANARIES = 4000, 4
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Rounds of the release; all are attacked together. Not under `features`.",
+    help="Rounds of the release; all are attacked together.",
 )
 @click.option(
     "--covariance",
@@ -120,7 +121,7 @@ def audit(
         protections: tuple[str, ...] = ("both", "features", "outcomes")
         rows = FOUND_ROWS if norms == "auto" else 1000
         if rounds != 1:
-            protections, rows = ("both", "outcomes"), ROUND_ROWS
+            rows = ROUND_ROWS
         if association == "perturbed":
             protections, rows = ("outcomes",), PERTURBED_ROWS
         settings = [

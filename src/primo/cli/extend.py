@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
+from primo.cli.config_file import config_option, used_config
+from primo.cli.data_options import data_options
+from primo.cli.option_types import PROTECTIONS
 from primo.cli.options import (
-    PROTECTIONS,
-    config_option,
     cost_options,
-    data_options,
     engine_options,
     estimator_option,
     forecast_options,
@@ -22,7 +22,6 @@ from primo.cli.options import (
     norms_option,
     out_options,
     person_option,
-    used_config,
 )
 from primo.errors import InputError
 
@@ -59,7 +58,10 @@ __all__ = ["extend"]
 def extend(ctx: click.Context, /, **options: Any) -> None:
     """Release new outcomes of the same people; only their association is paid for."""
     from primo.cli.data import open_rows, outcome_bounds
-    from primo.cli.publish import Request, check_naming, planned, preview, resumed_options, run
+    from primo.cli.preview import preview
+    from primo.cli.publish import run
+    from primo.cli.request import Request, check_naming, planned
+    from primo.cli.resumed import resumed_options
     from primo.ledger import open_ledger
     from primo.released.bundle import read_bundle
     from primo.rows.sources.paired import Unmatched

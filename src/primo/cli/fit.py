@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from primo.cli.config_file import config_option, used_config
+from primo.cli.data_options import data_options
 from primo.cli.options import (
-    config_option,
     cost_options,
-    data_options,
     engine_options,
     forecast_options,
     json_option,
     ledger_options,
     out_options,
     release_options,
-    used_config,
 )
 
 if TYPE_CHECKING:
-    from primo.cli.publish import Request
+    from primo.cli.request import Request
     from primo.rows.sources.base import Source
     from primo.workflow.fit import Prepared
 
@@ -48,7 +47,9 @@ def fit(ctx: click.Context, /, **options: Any) -> None:
     Reads each row once (up to five times with --norms auto). The ledger is charged before the first
     one is read.
     """
-    from primo.cli.publish import preview, resumed_options, run
+    from primo.cli.preview import preview
+    from primo.cli.publish import run
+    from primo.cli.resumed import resumed_options
 
     if options["resume"]:
         options, config = resumed_options(ctx, options)
@@ -64,7 +65,7 @@ def fit(ctx: click.Context, /, **options: Any) -> None:
 def prepared_request(options: dict[str, Any], *, config: str) -> Request:
     """Open the rows and plan the release; no row is read."""
     from primo.cli.data import open_rows, settings_of
-    from primo.cli.publish import Request, check_naming, planned
+    from primo.cli.request import Request, check_naming, planned
     from primo.workflow.fit import prepare
 
     check_naming(options)

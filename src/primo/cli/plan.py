@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from primo.cli.options import (
-    PROTECTIONS,
-    WholeOrAuto,
-    cost_options,
-    forecast_options,
-    json_option,
-)
+from primo.cli.option_types import PROTECTIONS, WholeOrAuto
+from primo.cli.options import cost_options, forecast_options, json_option
 from primo.cli.output import say, show_json
 from primo.cli.render import spelled
 from primo.errors import InputError

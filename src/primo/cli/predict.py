@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from primo.cli.options import feature_options, json_option, missing_option, release_argument
+from primo.cli.data_options import feature_options, missing_option
+from primo.cli.options import json_option, release_argument
 from primo.cli.output import say, show_json
 from primo.cli.overwriting import check_output, force_option
 

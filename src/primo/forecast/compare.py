@@ -21,7 +21,7 @@ from primo.forecast.forecast import Draws, Prediction, predict_ways
 from primo.forecast.knowledge import better_knowledge
 from primo.forecast.law import Law, knows_outcome_units, law_of
 from primo.forecast.reduced import reduction_of
-from primo.forecast.round_gain import forecast_rounds, rounds_of
+from primo.forecast.round_gain import forecast_rounds, repeats_of, rounds_of
 from primo.forecast.rounds import recommend_rounds
 from primo.forecast.table import R2_TOLERANCE, Better, PlanComparison, Variant
 from primo.forecast.theory import Regime, regime
@@ -258,10 +258,18 @@ def choose_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     check_rounds(settings.rounds)
     if settings.rounds == AUTO_ROUNDS:
         made = choose_plan(dataclasses.replace(settings, rounds=1), n=n, d=d, l=l)
-        count = recommend_rounds(made)
-        if count == 1:
+        # Under `features` a projection that was chosen, not asked for, is one way; rounds are another.
+        rival = (
+            settings.association == "auto"
+            and made.association == "projection"
+            and made.protection is Protection.FEATURES
+        )
+        count = recommend_rounds(with_association(made, "gauss") if rival else made)
+        # A number of rows for the covariance asks for one release, also where it is all of them.
+        if count == 1 or settings.covariance_rows is not None:
             return made
-        return choose_plan(dataclasses.replace(settings, rounds=count), n=n, d=d, l=l)
+        several = choose_plan(dataclasses.replace(settings, rounds=count), n=n, d=d, l=l)
+        return made if rival and not _rounds_are_better(several, made) else several
     if settings.association != "auto":
         return make_plan(settings, n=n, d=d, l=l)
     if settings.rounds != 1:  # rounds and a projection exclude each other
@@ -271,6 +279,17 @@ def choose_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     if chosen == "perturbed":  # has other noise, and another lattice margin
         return make_plan(dataclasses.replace(settings, association=chosen), n=n, d=d, l=l)
     return dataclasses.replace(made, association=chosen)
+
+
+def _rounds_are_better(several: Plan, projected: Plan) -> bool:
+    """Whether rounds are predicted to be more accurate than one round that is projected."""
+    (rounds,), (one,) = predict_ways(
+        [(several, "gauss"), (projected, "projection")],
+        estimators=("auto",),
+        signal=as_signal(None),
+        most_repeats=repeats_of(several),
+    )
+    return rounds.r2 > one.r2
 
 
 def better_association(made: Plan, *, signal: Signal | None = None) -> Better | None:

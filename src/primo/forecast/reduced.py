@@ -57,6 +57,7 @@ class SimulatedPlan(Plan):
 
     noise: tuple[float, float, float]  # of the covariance, the association and the outcome moments
     length: float  # of the constant
+    residual_noise: float  # on the moments of residuals as long as outcomes
     row_noise: float = 0.0  # on every entry of the outcomes
     mean_noise: float = 0.0  # on the mean of an outcome, if there is noise on every entry
     scale_fits: bool = False  # what the bounds of the whole say, whose scales are 1 here
@@ -76,6 +77,11 @@ class SimulatedPlan(Plan):
     def outcome_sigma(self) -> float:
         """Noise scale on svec(YᵀY) in scaled units."""
         return self.noise[2]
+
+    @property
+    def residual_sigma(self) -> float:
+        """Noise scale on svec(RᵀR) of residuals as long as outcomes, in scaled units."""
+        return self.residual_noise
 
     @property
     def row_sigma(self) -> float:
@@ -133,14 +139,15 @@ class Reduction:
             "outcomes": _plain(plan.outcomes.norm * self.norm_factor("outcomes"), l),
         }
         same = {field.name: getattr(plan, field.name) for field in dataclasses.fields(Plan)}
-        outcome_sigma = plan.outcome_sigma
+        factor = 1.0
         if self.times > 1:
             # Noise of the whole matrix grows with the root of its width; variances stand alone.
             wide = self.outcomes_times if plan.full_outcome_moments else 1.0
-            outcome_sigma *= math.sqrt(wide / self.times)
+            factor = math.sqrt(wide / self.times)
         return SimulatedPlan(
             **(same | size),
-            noise=(plan.covariance_sigma, plan.association_sigma, outcome_sigma),
+            noise=(plan.covariance_sigma, plan.association_sigma, factor * plan.outcome_sigma),
+            residual_noise=factor * plan.residual_sigma,
             length=plan.constant * self.times**0.75,
             row_noise=plan.row_sigma * self.unit,  # on the outcomes, in their unit
             mean_noise=plan.mean_sigma * self.unit if plan.row_sigma else 0.0,

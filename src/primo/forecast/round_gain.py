@@ -14,7 +14,7 @@ from primo.planning.plan import Plan
 from primo.planning.rounds import AUTO_ROUNDS
 from primo.privacy.protection import Protection
 
-__all__ = ["forecast_rounds", "rounds_of"]
+__all__ = ["forecast_rounds", "repeats_of", "rounds_of"]
 
 #: Of the simulation, few: the gain of rounds varies less than what it is added to. Fewer where a repeat
 #: takes long, because a plan takes seconds.
@@ -47,6 +47,11 @@ def rounds_of(
     return found
 
 
+def repeats_of(made: Plan) -> int:
+    """Return how many releases of so many rounds are simulated at most."""
+    return FEWEST_REPEATS if made.round_count > LONG or made.d > WIDE else REPEATS
+
+
 def forecast_rounds(
     found: tuple[Protection, int, Message | None],
     made: Plan,
@@ -67,7 +72,7 @@ def forecast_rounds(
             [(made, "gauss")],
             estimators=("auto",),
             signal=signal,
-            most_repeats=FEWEST_REPEATS if count > LONG or made.d > WIDE else REPEATS,
+            most_repeats=repeats_of(made),
             draws=draws,
         )
         r2, error = only.r2, only.standard_error

@@ -103,7 +103,9 @@ class _Residuals:
         """Release the residuals of a step."""
         plan, whole, w = self._plan, self._whole, step.coefficients
         unit = whole.outcomes.norm / plan.outcomes.norm
-        own = round_plan(whole, number, clip_of_round(whole, step.clip * unit))
+        own = round_plan(
+            whole, number, clip_of_round(whole, step.clip * unit), residuals=bool(w.any())
+        )
         clip = own.outcomes.norm / unit
         left = self._moments - w.T @ self._products - self._products.T @ w
         left += w.T @ self._covariance @ w
@@ -119,7 +121,7 @@ class _Residuals:
         sigmas = (
             _of_part(plan.covariance_sigma, own.covariance_sigma, whole.covariance_sigma),
             _of_part(plan.association_sigma, own.association_sigma, whole.association_sigma),
-            _of_part(plan.outcome_sigma, own.outcome_sigma, whole.outcome_sigma),
+            _of_part(plan.residual_sigma, own.outcome_sigma, whole.residual_sigma),
         )
         covariance = self._cohort.exact_covariance()
         covariance += symmetric_noise(noise[0], plan.width, sigmas[0])

@@ -17,7 +17,7 @@ __all__ = [
     "recommend_rounds",
 ]
 
-FEW, SOME, MANY = 3, 6, 25
+FEW, SOME, MANY = 3, 6, 50
 
 #: Relative noise of the mean squared length of residuals, as a round tells it, above which clips would
 #: follow the noise.
@@ -73,7 +73,6 @@ def explain_rounds(made: Plan) -> tuple[int, Message]:
 def one_round_only(made: Plan) -> Message | None:
     """Say why a release like this can have one round only; None where it can have several."""
     return why_one_round(
-        protection=made.protection,
         origin=made.covariance_origin,
         calibration=made.calibration,
         association=made.association,
@@ -86,7 +85,7 @@ def length_noise(made: Plan, rounds: int) -> float:
 
     Noise is in proportion to c², so this holds for every clip.
     """
-    noise = made.outcome_sigma * math.sqrt(rounds * made.l)
+    noise = made.residual_sigma * math.sqrt(rounds * made.l)
     return noise / (made.n * made.outcomes.norm**2)
 
 

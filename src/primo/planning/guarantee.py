@@ -189,7 +189,6 @@ def _round_grids(plan: Plan) -> tuple[Grid, ...]:
     if plan.rounds is None:
         return (plan.grid,)
     reason = why_one_round(
-        protection=plan.protection,
         origin=plan.covariance_origin,
         calibration=plan.calibration,
         association=plan.association,

@@ -80,7 +80,7 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
     if origin is CovarianceOrigin.BLOCKS:
         starts = block_starts(settings.blocks, d, covariance)
     auto_norms = _auto_norms(settings, features=features, outcomes=outcomes)
-    count = _round_count(settings, protection, origin)
+    count = _round_count(settings, origin)
     margin = partial(
         margin_of,
         d + intercept,
@@ -203,13 +203,12 @@ def _exact_noise(
     )
 
 
-def _round_count(settings: Settings, protection: Protection, origin: CovarianceOrigin) -> int:
+def _round_count(settings: Settings, origin: CovarianceOrigin) -> int:
     """Return how many rounds there are; refuse several where one is all that there can be."""
     check_rounds(settings.rounds)
     if settings.rounds in (1, AUTO_ROUNDS):  # `forecast.compare.choose_plan` has chosen by now
         return 1
     reason = why_one_round(
-        protection=protection,
         origin=origin,
         calibration=settings.calibration,
         association=settings.association,

@@ -378,6 +378,14 @@ class Plan:
         if self.perturbation is not None:  # of Σ(y + e)² − nσ², for outcomes of equal length
             own = self.row_sigma**2
             return math.sqrt(self.n * own * (2 * own + 4 * self.outcomes.norm**2 / self.l))
+        return self.residual_sigma
+
+    @property
+    def residual_sigma(self) -> float:
+        """Noise scale on svec(RᵀR) of residuals as long as outcomes, in scaled units.
+
+        They are private under every protection: where the outcomes are public the features are not.
+        """
         return math.exp2(self.grid.outcome_variance_bits / 2) * self.outcome_step**2
 
     @property

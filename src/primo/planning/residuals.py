@@ -46,6 +46,11 @@ class ResidualGrid:
     clip: float  # bound on a residual in scaled units
 
     @property
+    def of_features(self) -> bool:
+        """Whether residuals depend on the features; otherwise they are the outcomes themselves."""
+        return bool(self.integers.any())
+
+    @property
     def in_steps(self) -> Matrix:
         """V/2^m, (width, l): predictions in steps of the residuals; exact."""
         return self.integers * 2.0**-self.bits

@@ -37,7 +37,6 @@ def check_rounds(value: Any) -> None:
 
 def why_one_round(
     *,
-    protection: Protection,
     origin: CovarianceOrigin,
     calibration: str,
     association: str,
@@ -45,14 +44,6 @@ def why_one_round(
 ) -> Message | None:
     """Say why a release can have one round only; None where it can have several."""
     reasons: tuple[tuple[bool, tuple[Part, ...]], ...] = (
-        (
-            protection is Protection.FEATURES,
-            (
-                "under ",
-                Argument("protection", "features"),
-                " the outcomes are public, and their residuals would be private",
-            ),
-        ),
         (
             calibration != "exact",
             (Argument("calibration", calibration), " is printed for one release"),
@@ -98,8 +89,11 @@ def as_one_round(plan: Plan) -> Plan:
     return dataclasses.replace(plan, grid=grid, rounds=None)
 
 
-def round_plan(plan: Plan, number: int, clip: float) -> Plan:
+def round_plan(plan: Plan, number: int, clip: float, *, residuals: bool = True) -> Plan:
     """Return the plan of one round (0 is the first): of one release whose outcomes have norm `clip`.
+
+    Without `residuals` it is one of the outcomes themselves. Residuals of public outcomes are private
+    where the features are, so a round of them protects both blocks: that is its plan's protection.
 
     Guarantee: its mu is that of the round's own noise, rounded up.
     """
@@ -107,8 +101,10 @@ def round_plan(plan: Plan, number: int, clip: float) -> Plan:
         raise InputError("this plan has one round")
     grid = plan.rounds.grids[number]
     spent = round_spent(grid, covariance_noisy=plan.covariance_noisy)
+    private = residuals and plan.protection is Protection.FEATURES
     return dataclasses.replace(
         plan,
+        protection=Protection.BOTH if private else plan.protection,
         mu=math.sqrt(spent) * (1 + 1e-12),
         grid=grid,
         outcomes=dataclasses.replace(plan.outcomes, norm=clip),

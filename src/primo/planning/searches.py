@@ -13,7 +13,7 @@ Centres are found only with an intercept: without one the stated centre is where
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from primo.privacy import lengths, values
@@ -29,7 +29,12 @@ NORMS_ALONE = (
     1.0,
     2.0,
 )  # histograms of lengths, if nothing else is looked for: the first that speaks
-NORMS, CENTRES, COLUMNS = 0.6, 1.2, 1.0
+NORMS = (0.6, 1.0, 2.0)  # the same beside centres or columns; more than the first beside columns
+CENTRES = 1.2
+#: Histograms of columns. Units that nobody knows may differ by any factor, which no noise on the rest
+#: makes up for; so few columns get more where less would not speak. Many are usually alike.
+COLUMNS = (1.0, 2.0, 4.0, 6.0)
+FEW_COLUMNS = 20
 MOST = 0.5  # of mu², all stages together: beyond it norms alone are looked for
 
 
@@ -80,10 +85,8 @@ def plan_searches(blocks: dict[str, Columns], *, mu: float, share: float, n: int
     """
     if not blocks:
         return NONE
+    columns = _columns(blocks, mu=mu, share=share, n=n)
     alone = _norms_alone(blocks, mu=mu, share=share, n=n)
-    if alone is None:
-        return NONE
-    columns = _columns(blocks, mu=math.sqrt(COLUMNS * share) * mu, n=n)
     left = {
         name: block
         for name, block in blocks.items()
@@ -91,12 +94,20 @@ def plan_searches(blocks: dict[str, Columns], *, mu: float, share: float, n: int
     }
     centres = _centres(left, mu=math.sqrt(CENTRES * share) * mu, n=n)
     if columns is None and centres is None:
-        return Searches(norms=alone)
-    norms = _norms(blocks, mu=math.sqrt(NORMS * share) * mu)
-    found = Searches(norms=norms, centres=centres, columns=columns)
-    if not _speaks(blocks, n, norms.sigma) or found.spent > Fraction(MOST) * Fraction(mu) ** 2:
-        return Searches(norms=alone)
-    return found
+        return alone
+    # Scales that were found give a norm to use where lengths do not tell one.
+    scaled = {
+        name: replace(block, open=block.open and not (columns and getattr(columns, name)))
+        for name, block in blocks.items()
+    }
+    if alone is NONE and any(block.open for block in scaled.values()):
+        return NONE  # units of one block, and nothing to tell the lengths of the other by
+    for shares in NORMS if columns is not None else NORMS[:1]:
+        norms = _norms(blocks, mu=math.sqrt(shares * share) * mu)
+        found = Searches(norms=norms, centres=centres, columns=columns)
+        if _speaks(scaled, n, norms.sigma) and found.spent <= Fraction(MOST) * Fraction(mu) ** 2:
+            return found
+    return alone
 
 
 def searched_numbers(searches: Searches, *, d: int, l: int) -> int:
@@ -115,36 +126,36 @@ def _norms(blocks: dict[str, Columns], *, mu: float) -> NormSearch:
     return norm_search(mu=mu, features="features" in blocks, outcomes="outcomes" in blocks)
 
 
-def _norms_alone(
-    blocks: dict[str, Columns], *, mu: float, share: float, n: int
-) -> NormSearch | None:
+def _norms_alone(blocks: dict[str, Columns], *, mu: float, share: float, n: int) -> Searches:
     """Plan histograms of lengths and nothing else; for two shares where one would not speak."""
     for shares in NORMS_ALONE:
         search = _norms(blocks, mu=math.sqrt(min(shares * share, max(share, MOST))) * mu)
         if _speaks(blocks, n, search.sigma):
-            return search
-    return None
+            return Searches(norms=search)
+    return NONE
 
 
 def _speaks(blocks: dict[str, Columns], n: int, sigma: float) -> bool:
     return all(speaks(n, sigma, alone=block.open, columns=block.width) for block in blocks.values())
 
 
-def _columns(blocks: dict[str, Columns], *, mu: float, n: int) -> ColumnSearch | None:
+def _columns(blocks: dict[str, Columns], *, mu: float, share: float, n: int) -> ColumnSearch | None:
     """Plan histograms of the columns of both plain blocks, or else of the narrower one."""
     plain = {name: block for name, block in blocks.items() if block.plain and block.movable}
     narrow = sorted(plain, key=lambda name: plain[name].width)
     for names in (narrow, narrow[:1]):
         if not names:
             continue
-        search = column_search(
-            mu=mu,
-            features="features" in names,
-            outcomes="outcomes" in names,
-            columns=sum(plain[name].width for name in names),
-        )
-        if search is not None and columns_speak(n, search.sigma):
-            return search
+        width = sum(plain[name].width for name in names)
+        for shares in COLUMNS if width <= FEW_COLUMNS else COLUMNS[:1]:
+            search = column_search(
+                mu=math.sqrt(shares * share) * mu,
+                features="features" in names,
+                outcomes="outcomes" in names,
+                columns=width,
+            )
+            if search is not None and columns_speak(n, search.sigma):
+                return search
     return None
 
 

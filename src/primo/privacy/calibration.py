@@ -86,11 +86,13 @@ def epsilon_of(mu: float, delta: float) -> float:
     return epsilon_with_margin(mu, delta, 0.0)
 
 
+@lru_cache(maxsize=256)
 def epsilon_with_margin(mu: float, delta: float, margin: float) -> float:
     """Return the epsilon of mu-GDP at delta with the lattice margin on top, rounded up.
 
     Guarantee: the smallest float with ``delta_of(mu, epsilon - 2*margin) <= delta*exp(-2*margin)``, as
     `mu_of` has it, with fifty digits until the last step.
+    Cost: as `mu_of`; a release asks for the same one several times, so it is remembered.
     """
     ctx = _CONTEXT
     mu_exact, offset = ctx.mpf(mu), 2 * ctx.mpf(margin)

@@ -159,8 +159,8 @@ def calibrate(
         Outcomes; they only choose the split.
     split
         k = q/p in [0.001, 2]. By default the k of a fixed list (2, √2, 1, ...) with the least
-        1/q + r/(γ²p), r = 1/√l: as for `calibration.split_ratio`, but with the covariance's noise
-        multiplied by n/s and twice the weight on it. All of these are public numbers.
+        1/q + r/(2γ²p), r = 1/√l: as for `calibration.split_ratio`, with the covariance's noise
+        multiplied by n/s. All of these are public numbers.
     margin
         The `calibration.lattice_margin` of the mechanism, taken off the budget first.
 
@@ -203,7 +203,7 @@ def calibrate(
 
         def error(scales: SampledScales) -> float:
             p, q, _ = scales.squares
-            return 1 / q + weight / (scales.rate**2 * p)
+            return 1 / q + weight / (2 * scales.rate**2 * p)
 
         split = min(_SPLITS, key=lambda k: error(largest(k, 1e-3)))
     return largest(split, 1e-10)

@@ -40,8 +40,8 @@ _FEW = 128  # features, below which several BLAS threads cost more than they bri
 class Coefficients:
     """Linear predictors of all outcomes: ``Y ≈ X @ slopes + intercept``, in the data's own units.
 
-    Where the norm of the features was found and no ranges are stated, `predict` shortens rows that are
-    more than three times as long as that norm (`primo.released.reach`).
+    Where the norm of the features was found, and neither ranges nor scales are stated, `predict`
+    shortens rows of more than three times that norm (`primo.released.reach`).
 
     Examples
     --------

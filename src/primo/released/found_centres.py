@@ -24,6 +24,7 @@ __all__ = ["centred_plan", "found_centre", "plan_for_sums"]
 Floats = NDArray[np.float64]
 
 MOST_ROWS = 0.95  # share of the rows that the norm of the sums does not shorten
+WIDE_RANGES = 8.0  # their ends over the typical length, where nothing else is known
 GRID_BITS = 12  # centres are multiples of the norm's power of two over 2**GRID_BITS
 
 
@@ -43,7 +44,12 @@ def plan_for_sums(plan: Plan, lengths: ReleasedLengths) -> Plan:
             law = denoised(counts, sigma=search.counts.sigma, n=plan.n)
             if law is None:
                 # A norm that is too short moves the centre little; one too long, by its noise.
-                norm, _ = guessed_lengths(counts, sigma=search.counts.sigma, n=plan.n)
+                # Ranges that somebody stated are hardly ever much wider than the rows.
+                norm, _ = guessed_lengths(
+                    counts, sigma=search.counts.sigma, n=plan.n, limit=clip.longest
+                )
+                if clip.box:
+                    norm = max(norm, clip.longest / WIDE_RANGES)
             else:
                 norm = law.norm_above(MOST_ROWS)
             clip = replace(clip, norm=min(norm, clip.longest))

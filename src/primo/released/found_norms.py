@@ -17,6 +17,7 @@ from primo.released.norms import BlockChoice, ChosenNorms, LengthHistogram, choo
 __all__ = ["found_norms", "settled_plan"]
 
 LENGTHENED = 2**0.25  # a norm in units of the typical length, where only that is known
+SCALED = 2.0  # the same for columns in units of their standard deviations, if nothing else is known
 
 
 def settled_plan(plan: Plan, lengths: ReleasedLengths) -> Plan:
@@ -73,23 +74,27 @@ def _settled(
 ) -> Clip:
     """Return the clip with its norm; rows cut to ranges are never longer than their ends."""
     clip: Clip = getattr(plan, block)
-    if clip.box or counts is None or choice.found:
+    if counts is None or choice.found:
         return replace(clip, norm=min(choice.norm, clip.longest))
     sigma = 0.0 if plan.norm_search is None else plan.norm_search.sigma
-    return replace(clip, norm=_rough_norm(block, clip, counts, sigma=sigma, n=plan.n))
+    search = plan.column_search
+    scaled = search is not None and bool(getattr(search, block))
+    limit = clip.longest if not scaled else SCALED * math.sqrt(clip.width)
+    norm = _rough_norm(block, counts, sigma=sigma, n=plan.n, limit=limit)
+    return replace(clip, norm=norm)
 
 
 def _rough_norm(
-    block: str, clip: Clip, counts: NDArray[np.float64], *, sigma: float, n: int
+    block: str, counts: NDArray[np.float64], *, sigma: float, n: int, limit: float
 ) -> float:
     """Return a norm where the counts tell none: one that cannot do harm.
 
-    That of the ranges, where there are any. Otherwise the longest one that is plausible for features:
-    beside a norm that is too short for them, slopes would be too long without limit, and one that is
-    too long drowns them. For outcomes the shortest one: slopes and means of shortened outcomes are too
-    short, and the noise of a norm that is too long has no limit.
+    The longest one that is plausible, where ranges or found scales limit it. Otherwise the same for
+    features: beside a norm that is too short for them, slopes would be too long without limit, and one
+    that is too long drowns them. For outcomes without a limit the shortest one: slopes and means of
+    shortened outcomes are too short, and the noise of a norm that is too long has no limit.
     """
-    if clip.box:
-        return clip.norm
-    shortest, longest = guessed_lengths(counts, sigma=sigma, n=n)
-    return LENGTHENED * (longest if block == "features" else shortest)
+    shortest, longest = guessed_lengths(counts, sigma=sigma, n=n, limit=limit)
+    if block == "features" or limit < math.inf:
+        return min(LENGTHENED * longest, limit)
+    return LENGTHENED * shortest

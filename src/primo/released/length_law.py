@@ -110,16 +110,20 @@ def denoised(counts: Floats, *, sigma: float, n: int) -> LengthLaw | None:
     return LengthLaw(lengths=np.minimum(lengths, longest), shares=shares)
 
 
-def guessed_lengths(counts: Floats, *, sigma: float, n: int) -> tuple[float, float]:
+def guessed_lengths(
+    counts: Floats, *, sigma: float, n: int, limit: float = math.inf
+) -> tuple[float, float]:
     """Return the shortest and the longest typical length that the counts leave plausible.
 
     For counts that tell no law. Between them lies whatever explains the counts nearly as well as the
-    best place does, if half of the rows at least lie about one place.
+    best place does, if half of the rows at least lie about one place. No row is longer than `limit`.
     """
     rows = n - _zeros(counts, sigma=sigma, n=n)
     _, explained, _ = _compared(counts[1:], sigma=sigma, rows=rows, least=rows / 2)
-    places = _bells().place[explained >= explained.max() - PLAUSIBLE]
     lengths = centres()[1:]
+    possible = lengths[_bells().place.astype(int)] <= max(limit, float(lengths[0]))
+    best = float(explained[possible].max())
+    places = _bells().place[possible & (explained >= best - PLAUSIBLE)]
     return float(lengths[int(places.min())]), float(lengths[int(places.max())])
 
 

@@ -39,11 +39,20 @@ class PublicFeatures:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedColumns:
+    """Noisy histograms of the values of every column, over `privacy.values`."""
+
+    features: Matrix | None  # (d, BINS); None where they were not counted
+    outcomes: Matrix | None  # (l, BINS)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ReleasedLengths:
     """Histograms of row lengths in scaled units, over `privacy.lengths`; noisy for a private block."""
 
     features: Matrix | None  # (BINS,) rows in each bin; None where the norm was stated
     outcomes: Matrix | None
+    columns: ReleasedColumns | None = None  # that centres and scales were found from before, if any
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,14 +61,6 @@ class ReleasedSums:
 
     features: Matrix | None  # (d,); None where no centre is found
     outcomes: Matrix | None  # (l,)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ReleasedColumns:
-    """Noisy histograms of the values of every column, over `privacy.values`."""
-
-    features: Matrix | None  # (d, BINS); None where they were not counted
-    outcomes: Matrix | None  # (l, BINS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -5,9 +5,13 @@ rows are shortened before anything is released. Where lengths have a heavy tail 
 visits), a few new rows are hundreds of times longer than any that slopes were made from, and the error
 of a slope, times such a row, is larger than all that is to be predicted. So rows are shortened for a
 prediction, too: to three times the norm that was found, which rows of an ordinary spread are within.
+Where scales are stated, somebody vouches for the units: long rows that are rare are no surprise there,
+and predictions stay linear.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +27,21 @@ FARTHEST = 3.0  # times the norm that was found
 
 
 def reach_of(plan: Plan) -> Clip | None:
-    """Return the clip of the features if their norm was found without ranges; None: no row is far."""
+    """Return the clip of predictions if the features' norm was found, without ranges or scales, or None.
+
+    Its norm is the length that rows are shortened to.
+    """
+    clip = plan.features
     found = "features" in plan.auto_norms and plan.norm_search is not None
-    return plan.features if found and not plan.features.box else None
+    counted = plan.column_search is not None and plan.column_search.features
+    stated = not counted and bool((clip.scale != 1).any())
+    if not found or clip.box or stated:
+        return None
+    return replace(clip, norm=FARTHEST * clip.norm)
 
 
 def within_reach(features: Matrix, clip: Clip | None) -> Matrix:
-    """Return rows (n, d) in data units, those beyond `FARTHEST` norms shortened to that.
+    """Return rows (n, d) in data units, those beyond the norm of the clip shortened to it.
 
     Each row by itself. Cost: one pass where there is a clip, otherwise nothing.
     """
@@ -37,9 +49,9 @@ def within_reach(features: Matrix, clip: Clip | None) -> Matrix:
         return features
     scaled = (features - clip.centre) / clip.scale
     length = np.linalg.norm(scaled, axis=1, keepdims=True)
-    far = (length > FARTHEST * clip.norm)[:, 0]
+    far = (length > clip.norm)[:, 0]
     if not far.any():
         return features
     shortened = features.copy()
-    shortened[far] = clip.centre + clip.scale * scaled[far] * (FARTHEST * clip.norm / length[far])
+    shortened[far] = clip.centre + clip.scale * scaled[far] * (clip.norm / length[far])
     return shortened

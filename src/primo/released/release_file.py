@@ -29,8 +29,9 @@ from primo.privacy.norm_search import NormSearch
 from primo.privacy.perturbation import Perturbation
 from primo.privacy.protection import Protection
 from primo.privacy.rounds import Rounds
+from primo.privacy.values import BINS as VALUE_BINS
 from primo.released.block_file import block_arrays, read_block_grid, read_blocks
-from primo.released.moments import ReleasedLengths, expect_release
+from primo.released.moments import ReleasedColumns, ReleasedLengths, expect_release
 from primo.released.projection import Projected
 from primo.released.release import Release
 from primo.released.round_release import pooled_release, read_rounds, round_arrays
@@ -117,6 +118,10 @@ def write_release(release: Release, file: BinaryIO) -> None:
         counts = None if release.lengths is None else getattr(release.lengths, block)
         if counts is not None:
             arrays[f"{block}_lengths"] = counts
+        columns = None if release.lengths is None else release.lengths.columns
+        values = None if columns is None else getattr(columns, block)
+        if values is not None:
+            arrays[f"{block}_values"] = values
     optional = {name: getattr(release, name) for name in ("perturbed", *_WIDE)}
     arrays.update({name: value for name, value in optional.items() if value is not None})
     if release.projected is not None:
@@ -283,7 +288,25 @@ def _lengths(plan: Plan, arrays: dict[str, Any]) -> ReleasedLengths | None:
             counts.shape != (BINS,) or counts.dtype != np.float64 or not np.isfinite(counts).all()
         ):
             raise ValueError("the histograms of row lengths are damaged")
-    return ReleasedLengths(**stored) if plan.counted else None
+    return ReleasedLengths(**stored, columns=_columns(plan, arrays)) if plan.counted else None
+
+
+def _columns(plan: Plan, arrays: dict[str, Any]) -> ReleasedColumns | None:
+    """Return the stored histograms of columns; releases of earlier builds have none."""
+    stored = {block: arrays.get(f"{block}_values") for block in _CLIPS}
+    if all(counts is None for counts in stored.values()):
+        return None
+    for block, width in (("features", plan.d), ("outcomes", plan.l)):
+        counts, search = stored[block], plan.column_search
+        if (counts is not None) != (search is not None and getattr(search, block)):
+            raise ValueError("the histograms of columns do not fit the plan")
+        if counts is not None and (
+            counts.shape != (width, VALUE_BINS)
+            or counts.dtype != np.float64
+            or not np.isfinite(counts).all()
+        ):
+            raise ValueError("the histograms of columns are damaged")
+    return ReleasedColumns(**stored)
 
 
 def _check(release: Release) -> None:

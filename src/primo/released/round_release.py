@@ -80,8 +80,8 @@ def read_rounds(plan: Plan, arrays: dict[str, Any]) -> tuple[ReleasedRound, ...]
         clip = float(arrays[f"round{number + 1}_clip"])
         if not math.isfinite(clip) or clip != clip_of_round(plan, clip):
             raise ValueError("the clip of a round does not fit the plan")
-        own = round_plan(plan, number, clip)
         stored = {name: arrays[f"round{number + 1}_{name}"] for name in _ARRAYS}
+        own = round_plan(plan, number, clip, residuals=bool(stored["coefficients"].any()))
         for name, shape in shapes.items():
             found = stored[name]
             if found.shape != shape or found.dtype != np.float64 or not np.isfinite(found).all():

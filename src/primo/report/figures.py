@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from primo.privacy import values
 from primo.privacy.lengths import edges
 from primo.released.uncertainty.fit import GoodnessOfFit
 from primo.report.guessing import found_at_most
@@ -23,6 +24,7 @@ __all__ = [
     "histogram_chart",
     "lengths_chart",
     "outlook_chart",
+    "values_chart",
 ]
 
 WIDTH, HEIGHT = 400, 260
@@ -141,6 +143,41 @@ def lengths_chart(counts: Floats, *, sigma: float, norm: float, block: str) -> M
         HEIGHT - BOTTOM,
     )
     return frame.svg(f"Histogram of the lengths of rows of {block}")
+
+
+def values_chart(counts: Floats, *, sigma: float, centre: float, name: str) -> Markup:
+    """Draw counts of rows by the value of a column, with the centre as a line.
+
+    The axis is that of the public grid: logarithmic to both sides of 0. Only bins that noise (`sigma`)
+    does not reach are drawn, with those between them and a few beside.
+    """
+    at = values.centres()
+    middle = int(values.bin_of(np.array([centre]))[0])
+    used = np.flatnonzero(counts > max(0.02 * float(counts.max()), 5 * sigma))
+    first = max(min(used.min(initial=middle), middle) - 2, 0)
+    last = min(max(used.max(initial=middle), middle) + 2, values.BINS - 1)
+    top = max(float(counts[first : last + 1].max()), 1.0)
+    step = max(1, math.ceil((last - first + 1) / 6))
+    frame = _axes(
+        x=_linear(first - 0.5, last + 0.5),
+        y=_linear(0.0, top, up=True),
+        x_ticks=[(float(i), f"{at[i]:.3g}") for i in range(first, last + 1, step)],
+        y_ticks=[(0.0, "0"), (top, f"{top:,.0f}")],
+        x_title="value",
+        y_title="rows",
+    )
+    for i in range(first, last + 1):
+        height = max(float(counts[i]), 0.0)
+        frame.bar(
+            "signal",
+            f"about {at[i]:.3g}: about {height:.0f} rows",
+            x=frame.x(i - 0.5),
+            y=frame.y(height),
+            width=frame.x(i + 0.5) - frame.x(i - 0.5),
+            height=frame.y(0.0) - frame.y(height),
+        )
+    frame.add('<path class="limit" d="M{:.1f} {}V{}"/>', frame.x(middle), TOP, HEIGHT - BOTTOM)
+    return frame.svg(f"Histogram of the values of {name}")
 
 
 def _octave_ticks(low: float, high: float) -> list[tuple[float, str]]:

@@ -8,7 +8,7 @@ from primo.planning.plan import Plan
 from primo.released.found_norms import found_norms
 from primo.released.moments import ReleasedMoments
 from primo.released.norms import NormOption
-from primo.report.figures import lengths_chart
+from primo.report.figures import lengths_chart, values_chart
 from primo.report.prose import number
 from primo.report.templating import render
 
@@ -47,6 +47,7 @@ def norms_section(release: ReleasedMoments) -> Markup:
         words=_words(plan),
         bounds=_found_bounds(release),
         charts=charts,
+        columns=_columns(release),
         # The prediction is that of a whole covariance: of blocks of features it would be far off.
         options=[_row(option, i == chosen.used) for i, option in enumerate(chosen.options)]
         if plan.blocks is None
@@ -75,6 +76,25 @@ def _words(plan: Plan) -> str:
         f"{words}a count of rows by length{about}, with noise of {number(search.sigma)} rows on each "
         "count. The bounds follow from these numbers alone."
     )
+
+
+def _columns(release: ReleasedMoments) -> list[tuple[Markup, str]]:
+    """Draw the released histograms of columns, of the first ones of many; all are in the bundle."""
+    plan, lengths, charts = release.plan, release.lengths, []
+    search = plan.column_search
+    if lengths is None or lengths.columns is None or search is None:
+        return []
+    for names, clip, counted in (
+        (release.feature_names, plan.features, lengths.columns.features),
+        (release.outcome_names, plan.outcomes, lengths.columns.outcomes),
+    ):
+        if counted is None:
+            continue
+        for j, name in enumerate(names[:SHOWN]):
+            centre, scale = float(clip.centre[j]), float(clip.scale[j])
+            chart = values_chart(counted[j], sigma=search.sigma, centre=centre, name=name)
+            charts.append((chart, f"{name}: centre {number(centre)}, scale {number(scale)}."))
+    return charts
 
 
 def _found_bounds(release: ReleasedMoments) -> list[tuple[str, str, str]]:

@@ -31,6 +31,7 @@ Bits = NDArray[np.uint64]
 
 _TYPES = tuple(np.dtype(name) for name in ("float64", "float32", "int8"))
 _LARGEST = float(np.finfo(np.float64).max)
+_EXACT = 2.0**53  # below it, integers and their sums are not rounded
 
 
 def fused(
@@ -44,12 +45,14 @@ def fused(
     fill: bool,
     ends: tuple[Matrix, Matrix] | None = None,
     predicted: Matrix | None = None,
+    limit: float = np.inf,
 ) -> Matrix | None:
     """Write trunc((rows - centre)·factor), cut to ±edge, into `out` and return squared lengths.
 
     `ends` are given where each column is cut to a range of its own, (width,) each, instead of ±edge.
     `predicted`, whole multiples of a power of two below 2**53, is taken off before truncation, and what
-    is missing is then 0.
+    is missing is then 0. Rows whose squared length exceeds `limit`, a whole number below 2**53, and is
+    below 2**53 itself are shortened to it, and their new length is reported.
 
     Without a centre, `factor` is one number and nothing is cut. A value that is not finite becomes 0 if
     `fill`. Otherwise its row gets the length infinity. So does a row with a value beyond `reach`, whose
@@ -67,21 +70,31 @@ def fused(
     if rows.dtype not in _TYPES or out.dtype != np.float64 or not fits or not read or not written:
         return None
     read[0].flags.writeable = False  # one type, so one compilation, for all rows
-    lengths = np.empty(len(rows))
+    lengths, limit = np.empty(len(rows)), float(limit)
     if predicted is not None:
         if centre is None:
-            _scale_residuals(*read, float(factor), reach, fill, predicted, *written, lengths)
+            _scale_residuals(*read, float(factor), reach, fill, predicted, *written, lengths, limit)
         else:
             lower, upper = ends or (np.full(width, -edge), np.full(width, edge))
             _range_residuals(
-                *read, centre, factor, lower, upper, reach, fill, predicted, *written, lengths
+                *read,
+                centre,
+                factor,
+                lower,
+                upper,
+                reach,
+                fill,
+                predicted,
+                *written,
+                lengths,
+                limit,
             )
     elif centre is None:
-        _scale_rows(*read, float(factor), reach, fill, *written, width, lengths)
+        _scale_rows(*read, float(factor), reach, fill, *written, width, lengths, limit)
     elif ends is not None:
-        _range_rows(*read, centre, factor, *ends, reach, fill, *written, lengths)
+        _range_rows(*read, centre, factor, *ends, reach, fill, *written, lengths, limit)
     else:
-        _centre_rows(*read, centre, factor, edge, reach, fill, *written, lengths)
+        _centre_rows(*read, centre, factor, edge, reach, fill, *written, lengths, limit)
     return lengths
 
 
@@ -123,6 +136,24 @@ def _stretch(rows: NDArray[Any]) -> tuple[NDArray[Any], int] | None:
 @_compiled(fastmath={"reassoc"})  # lets the compiler add several at a time
 def _plus(a: float, b: float) -> float:
     return a + b
+
+
+@_compiled()
+def _shortened(row: Matrix, length: float, limit: float) -> float:
+    """Shorten a row of whole numbers as `quantise.Quantiser` does; its length is exact."""
+    shrink = np.sqrt(limit / length)
+    length = 0.0
+    for j in range(len(row)):
+        value = np.trunc(row[j] * shrink)
+        length = _plus(length, value * value)
+        row[j] = value
+    while length > limit:  # a hair outside: one step toward zero in every coordinate
+        length = 0.0
+        for j in range(len(row)):
+            value = row[j] - np.sign(row[j])
+            length = _plus(length, value * value)
+            row[j] = value
+    return length
 
 
 @_compiled(inline="always")
@@ -238,6 +269,7 @@ def _scale_rows(
     out_step: int,
     width: int,
     lengths: Matrix,
+    limit: float,
 ) -> None:
     for i in range(len(lengths)):
         a, b = i * step, i * out_step
@@ -246,6 +278,8 @@ def _scale_rows(
             lengths[i] = _scale_row(row, factor, reach, True, into)
         else:
             lengths[i] = _scale_row(row, factor, reach, False, into)
+        if limit < lengths[i] < _EXACT:
+            lengths[i] = _shortened(into, lengths[i], limit)
 
 
 @_cached
@@ -260,6 +294,7 @@ def _centre_rows(
     out: Matrix,
     out_step: int,
     lengths: Matrix,
+    limit: float,
 ) -> None:
     width = len(centre)
     for i in range(len(lengths)):
@@ -269,6 +304,8 @@ def _centre_rows(
             lengths[i] = _centre_row(row, centre, factor, edge, reach, True, into)
         else:
             lengths[i] = _centre_row(row, centre, factor, edge, reach, False, into)
+        if limit < lengths[i] < _EXACT:
+            lengths[i] = _shortened(into, lengths[i], limit)
 
 
 @_cached
@@ -284,6 +321,7 @@ def _range_rows(
     out: Matrix,
     out_step: int,
     lengths: Matrix,
+    limit: float,
 ) -> None:
     width = len(centre)
     for i in range(len(lengths)):
@@ -293,6 +331,8 @@ def _range_rows(
             lengths[i] = _range_row(row, centre, factor, lower, upper, reach, True, into)
         else:
             lengths[i] = _range_row(row, centre, factor, lower, upper, reach, False, into)
+        if limit < lengths[i] < _EXACT:
+            lengths[i] = _shortened(into, lengths[i], limit)
 
 
 @_cached
@@ -306,6 +346,7 @@ def _scale_residuals(
     out: Matrix,
     out_step: int,
     lengths: Matrix,
+    limit: float,
 ) -> None:
     width = predicted.shape[1]
     for i in range(len(lengths)):
@@ -315,6 +356,8 @@ def _scale_residuals(
             lengths[i] = _scale_residual(row, factor, reach, True, predicted[i], into)
         else:
             lengths[i] = _scale_residual(row, factor, reach, False, predicted[i], into)
+        if limit < lengths[i] < _EXACT:
+            lengths[i] = _shortened(into, lengths[i], limit)
 
 
 @_cached
@@ -331,6 +374,7 @@ def _range_residuals(
     out: Matrix,
     out_step: int,
     lengths: Matrix,
+    limit: float,
 ) -> None:
     width = predicted.shape[1]
     for i in range(len(lengths)):
@@ -344,6 +388,8 @@ def _range_residuals(
             lengths[i] = _range_residual(
                 row, centre, factor, lower, upper, reach, False, predicted[i], into
             )
+        if limit < lengths[i] < _EXACT:
+            lengths[i] = _shortened(into, lengths[i], limit)
 
 
 @_cached

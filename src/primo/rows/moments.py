@@ -198,10 +198,10 @@ class _Accumulator:
             self._signs.integers(signs, x)
             residuals(x, block.outcomes, y)
             return
-        self._wide(block.features, x)
+        lengths = self._wide(block.features, x)
         residuals(x, block.outcomes, y)
-        constant = self._features.constant or 0
-        shorten_rows(x[:, : self.plan.d], self._features.radius_squared - constant**2)
+        limit = self._features.radius_squared - (self._features.constant or 0) ** 2
+        shorten_rows(x[:, : self.plan.d], limit, lengths)
 
     def _multiply(
         self,

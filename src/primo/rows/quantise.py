@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from types import ModuleType
 from typing import Any
 
@@ -76,8 +76,10 @@ class Quantiser:
         centred = self.clip.box and self.clip.middle is None
         return math.floor(self._edge) if centred else None
 
-    def __call__(self, rows: NDArray[Any], out: Matrix, predicted: Matrix | None = None) -> None:
+    def __call__(self, rows: NDArray[Any], out: Matrix, predicted: Matrix | None = None) -> Matrix:
         """Write the integer form of `rows` (m, width) into `out` (m, width with constant).
+
+        Returns squared lengths (m,), the constant left out, that no row of `out` is longer than.
 
         With `predicted` (m, width), in steps and a function of the row alone, that of the residuals:
         it is taken off after values are cut to their box; where a value is missing, 0 is left.
@@ -85,7 +87,8 @@ class Quantiser:
         Guarantee: every row of `out` holds integers and has squared norm at most `radius_squared`,
         and every block of it at most that of its run, whatever the row holds; or InputError, which names
         no value, if it is not finite.
-        Cost: one pass over the rows and, without a kernel, three over their integer form.
+        Cost: one pass over the rows and, without a kernel, three over their integer form; three more
+        where most rows are shortened.
         """
         z = out[:, : self.clip.width]
         limit = self.radius_squared - (self.constant or 0) ** 2
@@ -95,17 +98,21 @@ class Quantiser:
                 rows = rows.astype(np.float64)
             # Which rows are over depends on no order of summation, see `_lengths`. What is not *shown*
             # to be inside counts as outside, so NaN cannot slip through.
-            lengths = self._truncate(rows, z, predicted)
+            lengths = self._truncate(rows, z, predicted, limit)
             if self.runs:
                 self._repair(rows, z, np.flatnonzero(~(lengths <= _REACH**2)))
                 self._shorten_blocks(z)
                 lengths = _squares(z)
             over = np.flatnonzero(~(lengths <= limit))
             if len(over):
-                self._repair(rows, z, over[~(lengths[over] <= _REACH**2)])
-                self._shorten(z, over, limit)
+                far = over[~(lengths[over] <= _REACH**2)]
+                if len(far):
+                    self._repair(rows, z, far)
+                    lengths[far] = _squares(z[far])
+                self._shorten(z, over, limit, lengths)
         if self.constant is not None:
             out[:, -1] = self.constant
+        return lengths
 
     def whole_steps(self, rows: Matrix) -> Matrix:
         """Return rows in whole grid steps, cut to their box, before anything of them is shortened."""
@@ -114,8 +121,13 @@ class Quantiser:
             self._truncate_by_passes(rows, steps)
         return steps
 
-    def _truncate(self, rows: NDArray[Any], z: Matrix, predicted: Matrix | None) -> Matrix:
-        """Write rows in whole grid steps, cut to their box, into `z`; return their squared lengths."""
+    def _truncate(
+        self, rows: NDArray[Any], z: Matrix, predicted: Matrix | None, limit: int
+    ) -> Matrix:
+        """Write rows in whole grid steps, cut to their box, into `z`; return their squared lengths.
+
+        A kernel shortens them to `limit` at once, as `_shorten` does, unless blocks are shortened first.
+        """
         lengths = None
         if self.kernel is not None:
             lengths = self.kernel(
@@ -128,6 +140,7 @@ class Quantiser:
                 reach=_REACH,
                 fill=self.missing == "centre",
                 predicted=predicted,
+                limit=math.inf if self.runs else limit,
             )
         if lengths is None:
             return self._truncate_by_passes(rows, z, predicted)
@@ -159,12 +172,12 @@ class Quantiser:
         np.trunc(z, out=z)
         return _squares(z)
 
-    @property
+    @cached_property
     def _plain(self) -> bool:
         """Whether rows are multiplied by one number and that is all."""
         return self.clip.is_plain and not self.clip.box
 
-    @property
+    @cached_property
     def _factor(self) -> Matrix:
         """Grid steps per data unit: of each column, or one number for plain rows.
 
@@ -172,12 +185,12 @@ class Quantiser:
         """
         return np.asarray(1.0 / (1.0 if self._plain else self.clip.scale) / self.step)
 
-    @property
+    @cached_property
     def _edge(self) -> float:
         """Largest value of a column, in steps, where ranges lie about the centres."""
         return 1.0 / self.step if self.clip.box else math.inf
 
-    @property
+    @cached_property
     def _ends(self) -> tuple[Matrix, Matrix] | None:
         """Ends of each column's range in steps, where they do not lie about the centres."""
         if self.clip.middle is None:
@@ -186,16 +199,25 @@ class Quantiser:
         return lower / self.step, upper / self.step
 
     @staticmethod
-    def _shorten(z: Matrix, over: NDArray[np.intp], limit: int) -> None:
-        """Shorten rows to the norm, and check in integers that they are within it."""
-        rows = np.nan_to_num(z[over], posinf=0.0, neginf=0.0)  # repaired already; never trust it
-        shrink = np.minimum(1.0, np.sqrt(limit / _lengths(rows)))
-        rows = np.trunc(rows * shrink[:, None])
+    def _shorten(z: Matrix, over: NDArray[np.intp], limit: int, squares: Matrix) -> None:
+        """Shorten rows to the norm, and check in integers that they are within it.
+
+        `squares` (m,) is what `_squares` makes of `z`.
+        """
+        # Where most rows are over, all are gone through in place: a factor of 1 changes no row.
+        most = 2 * len(over) > len(z)
+        rows, squares = (z, squares) if most else (z[over], squares[over])
+        if not np.isfinite(squares).all():  # repaired already; never trust it
+            rows[...] = np.nan_to_num(rows, posinf=0.0, neginf=0.0)
+            squares = _squares(rows)
+        shrink = np.minimum(1.0, np.sqrt(limit / _lengths(rows, squares)))
+        np.trunc(np.multiply(rows, shrink[:, None], out=rows), out=rows)
         # Floats may end a hair outside. One step toward zero in every coordinate always shrinks, so
         # this ends.
         while len(outside := np.flatnonzero(~(_lengths(rows) <= limit))):
             rows[outside] -= np.sign(rows[outside])
-        z[over] = rows
+        if not most:
+            z[over] = rows
 
     def _shorten_blocks(self, z: Matrix) -> None:
         """Shorten every block of every row to its norm. To shorten the row later shortens each block."""
@@ -235,14 +257,20 @@ class Quantiser:
             z[i] = np.trunc(direction * (2 * size if self.clip.box else length) / self.step)
 
 
-def shorten_rows(rows: Matrix, limit: int) -> None:
+def shorten_rows(rows: Matrix, limit: int, lengths: Matrix | None = None) -> None:
     """Shorten rows of whole numbers, in place, to a squared norm of at most `limit`, below 2**53.
+
+    `lengths` (m,), if they are known, are squared lengths that no row is longer than.
 
     Guarantee: afterwards every row is within it, and each is a function of itself alone.
     """
-    over = np.flatnonzero(~(_squares(rows) <= limit))
-    if len(over):
-        Quantiser._shorten(rows, over, limit)
+    with np.errstate(all="ignore"):
+        if lengths is not None and (lengths <= limit).all():
+            return
+        squares = _squares(rows)
+        over = np.flatnonzero(~(squares <= limit))
+        if len(over):
+            Quantiser._shorten(rows, over, limit, squares)
 
 
 def feature_quantiser(plan: Plan, *, kernel: Kernel | None = None, wider: float = 1.0) -> Quantiser:
@@ -290,16 +318,17 @@ def _reach_too_far(rows: Matrix) -> NDArray[np.bool_]:
     return ~within
 
 
-def _lengths(rows: Matrix) -> Matrix:
+def _lengths(rows: Matrix, squares: Matrix | None = None) -> Matrix:
     """Return the squared norm of each row of integers, as a function of that row alone.
 
     `_squares` adds in an order that may depend on the other rows. Sums of squares never go down,
     rounded or not, and what is 2**53 or more is not rounded to less. So if the result is below 2**53,
     every square and every partial sum was, and as integers they were exact: it is the true sum. The
     other way round, if the true sum is below 2**53, every order finds it. Hence which rows are not
-    below depends on no order either, and those are added up again in a fixed one.
+    below depends on no order either, and those are added up again in a fixed one. `squares` is what
+    `_squares` makes of the rows, if that is known.
     """
-    lengths = _squares(rows)
+    lengths = _squares(rows) if squares is None else squares.copy()
     beyond = np.flatnonzero(~(lengths < _EXACT))
     if len(beyond):
         lengths[beyond] = squares_in_order(rows[beyond])
@@ -307,8 +336,8 @@ def _lengths(rows: Matrix) -> Matrix:
 
 
 def _squares(rows: Matrix) -> Matrix:
-    """Return the squared norm of each row; einsum lets other threads run, BLAS dots do not."""
-    squares: Matrix = np.einsum("ij,ij->i", rows, rows)
+    """Return the squared norm of each row, added up as BLAS likes; other threads run meanwhile."""
+    squares: Matrix = np.vecdot(rows, rows)
     return squares
 
 

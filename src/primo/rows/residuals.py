@@ -24,7 +24,7 @@ __all__ = ["ResidualQuantiser"]
 
 Matrix = NDArray[np.float64]
 
-_STRIPE_BYTES = 2**19  # of residuals at a time: they stay in the cache
+_STRIPE_BYTES = 2**20  # of residuals at a time: they stay in the cache
 
 
 class ResidualQuantiser:

@@ -167,6 +167,9 @@ def release_round(
     """
     _check_rows(moments, plan)
     _check_covariance(plan)
+    # Residuals of public outcomes depend on private features.
+    if residuals is not None and residuals.of_features and not plan.protection.outcomes_private:
+        raise PrivacyError("the features are private, and the plan has no noise for residuals")
     gram, association, outcome = _with_noise(
         moments,
         plan,

@@ -27,7 +27,7 @@ from primo.wall import mechanism
 from primo.wall.noise import RandomBits
 from primo.wall.sealing import round_digest
 
-__all__ = ["RoundRecord", "RowWalk", "release_rounds"]
+__all__ = ["RoundRecord", "RowWalk", "plan_of_step", "release_rounds", "step_of"]
 
 
 class RowWalk(Protocol):
@@ -97,6 +97,13 @@ def step_of(plan: Plan, released: Sequence[ReleasedRound]) -> ResidualGrid:
     return residual_grid(own, step.coefficients)
 
 
+def plan_of_step(plan: Plan, number: int, step: ResidualGrid | None) -> Plan:
+    """Return the plan of a round that takes residuals of a step; None: the outcomes themselves."""
+    if step is None:
+        return round_plan(plan, number, plan.outcomes.norm, residuals=False)
+    return round_plan(plan, number, step.clip, residuals=step.of_features)
+
+
 def _one_round(
     walk: RowWalk,
     plan: Plan,
@@ -107,7 +114,9 @@ def _one_round(
     backend: str,
     threads: int,
 ) -> ReleasedRound:
-    own = round_plan(plan, number, plan.outcomes.norm if step is None else step.clip)
+    own = plan_of_step(plan, number, step)
+    # XᵀX is not taken from an earlier round: it has to be of the very integers that XᵀR is of, and those
+    # of a row that is far too long differ between a round of outcomes and one of residuals.
     folding: Folding[Moments] = fold if step is None else partial(fold, residuals=step)
     moments = walk(folding, own, description=f"round {number + 1} of {plan.round_count}")
     if bits.unbound:

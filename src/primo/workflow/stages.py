@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 from primo.planning.plan import Plan
@@ -42,6 +43,7 @@ def find_bounds(
         """Tie sealed bits to exactly these sums, under the plan as it is by now."""
         return bits.bound(stage_digest(sums, plan, stage), stage=stage) if bits.unbound else bits
 
+    columns = None
     if plan.column_search is not None:
         values = walk(fold_values, plan)
         columns = stages.release_columns(
@@ -61,4 +63,4 @@ def find_bounds(
     lengths = mechanism.release_lengths(
         counted, plan, bits=bound(counted, "lengths"), backend=backend
     )
-    return settled_plan(plan, lengths), lengths
+    return settled_plan(plan, lengths), replace(lengths, columns=columns)

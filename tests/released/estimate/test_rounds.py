@@ -23,7 +23,7 @@ from primo.released.estimate.rounds.lengths import (
     residual_lengths,
 )
 from primo.released.estimate.rounds.pooling import expected_product
-from primo.released.estimate.rounds.trial import HELD, TRIED, is_lost, is_used
+from primo.released.estimate.rounds.trial import HELD, TRIED, held, is_lost, is_used
 from primo.released.rounds import ReleasedRound
 
 
@@ -187,7 +187,8 @@ def test_small_steps_are_for_features_that_the_noise_hides():
     assert not is_lost(make_plan(n=5000, d=25, l=3, rounds=25))
     assert is_lost(make_plan(n=5000, d=784, l=3, rounds=25))
     assert not is_lost(make_plan(n=5000, d=784, l=3, rounds=5))
-    assert recommend_rounds(make_plan(n=5000, d=784, l=3, rounds=1)) == 25
+    assert recommend_rounds(make_plan(n=5000, d=784, l=3, rounds=1)) == 50
+    assert [held(make_plan(n=5000, d=784, l=3, rounds=r)) for r in (12, 25, 50)] == [HELD, HELD, 8]
     assert recommend_rounds(make_plan(n=5000, d=25, l=3, rounds=1)) == 6
     assert recommend_rounds(make_plan(n=2000, d=50, l=30, rounds=1)) == 3
 
@@ -284,19 +285,39 @@ def test_lengths_of_normal_residuals_are_told_from_others(kind, l, normal):
     assert not known.about_normal(0.7**2, 0.1)  # not known well enough
 
 
+def damping(expected, *, noise: float, strength: float = 1.0) -> float:
+    return gradual._damping(
+        expected, radius=20.0, strength=strength, noise=noise, steps=40, longer=1.0
+    )
+
+
 def test_small_steps_where_no_direction_is_seen():
-    """Every eigenvalue may be lost in noise: a step is still a number."""
-    way = gradual._way(np.ones((3, 2)), np.zeros(3), 0.1, final=0.1)
-    assert way > 0
-    assert np.isfinite(way)
+    """Every eigenvalue may be lost in noise: no step is taken then."""
+    assert damping(np.zeros(3), noise=0.1) == np.inf
 
 
-def test_the_way_is_the_longer_the_less_noise():
-    rng = np.random.default_rng(3)
+def test_steps_are_the_longer_the_less_noise():
     expected = np.geomspace(1, 1000, 50)
-    total = expected[:, None] * rng.normal(size=(50, 4))
-    ways = [gradual._way(total, expected, sigma, final=sigma) for sigma in (1.0, 10.0, 100.0)]
-    assert ways[0] > 5 * ways[1] > 25 * ways[2]
+    found = [damping(expected, noise=noise) for noise in (1.0, 3.0, 10.0)]
+    assert found[0] >= gradual.DAMPING * 20
+    assert found[2] > found[1] > found[0]
+    assert damping(expected, noise=1.0, strength=0.0) == gradual.DAMPINGS[-1] * 20
+
+
+@pytest.mark.parametrize("noise", [0.0, 3.0])
+def test_stated_error_of_the_mean_of_the_last_steps_is_that_of_simulated_ones(noise):
+    rng, draws, steps = np.random.default_rng(2), 20_000, 30
+    expected, strength, lam = np.array([0.5, 4.0, 30.0]), 2.0, 10.0
+    w = np.sqrt(strength) * rng.normal(size=(3, draws))
+    at, kept = np.zeros_like(w), []
+    for _ in range(steps):
+        shown = expected[:, None] * (w - at) + noise * np.sqrt(steps) * rng.normal(size=w.shape)
+        at = at + shown / (expected + lam)[:, None]
+        kept.append(at)
+    mean = np.mean(kept[-gradual._averaged(steps) :], axis=0)
+    simulated = float(expected @ np.mean((w - mean) ** 2, axis=1))
+    stated = gradual._error(expected, lam, strength=strength, noise=noise, steps=steps)
+    assert stated == pytest.approx(simulated, rel=0.1)
 
 
 def far_off(mean: float, *, n: int = 3000, d: int = 4, l: int = 5):
@@ -310,6 +331,57 @@ def far_off(mean: float, *, n: int = 3000, d: int = 4, l: int = 5):
 
 def with_constant(plan: Plan, features: np.ndarray) -> np.ndarray:
     return np.hstack([features, np.full((len(features), 1), plan.constant)])
+
+
+@pytest.mark.parametrize(
+    ("mean", "slope", "expected"),
+    [
+        (0.0, 0.0, "outcomes"),  # nothing is known: any number of such rounds are one release
+        (0.0, 0.08, "outcomes"),  # slopes explain little, and clips would hardly be shorter
+        (4.0, 0.0, "means"),  # residuals of the means alone are much shorter
+        (4.0, 2.0, "slopes"),
+        (0.0, 2.0, "slopes"),
+    ],
+)
+def test_what_a_round_looks_at(mean, slope, expected):
+    rng = np.random.default_rng(8)
+    n, d, l = 20_000, 4, 3
+    settings = Settings(
+        epsilon=5.0,
+        delta=1e-6,
+        feature_bounds=Bounds(norm=1.0),
+        outcome_bounds=Bounds(norm=8.0 if mean else 2.0),
+        rounds=3,
+    )
+    plan = choose_plan(settings, n=n, d=d, l=l)
+    features = shorten(rng.normal(size=(n, d)) / 3, 1.0)
+    outcomes = mean + slope * features @ rng.normal(size=(d, l)) + 0.7 * rng.normal(size=(n, l))
+    norm = plan.outcomes.norm
+    found, w, clip = [], np.zeros((plan.width, l)), norm
+    for number in range(2):
+        found.append(released(plan, number, with_constant(plan, features), outcomes, w, clip, rng))
+        step = next_step(plan, found)
+        w, clip = step.coefficients, step.clip
+        if expected == "outcomes":
+            assert not w.any()
+            assert clip == norm
+        else:
+            assert clip < (0.8 if mean else 1.0) * norm
+            assert w[-1].any()
+            assert w[:d].any() == (expected == "slopes")
+    assert (pool(plan, found).scales.carried > 0) == (expected == "slopes")
+
+
+def test_a_clip_is_at_most_halved_from_one_round_to_the_next():
+    features, outcomes = rows(noise=0.01)
+    plan = make_plan(n=4000, d=6, l=3, rounds=6)
+    found, w, clip = [], np.zeros((6, 3)), 2.0
+    for number in range(5):
+        found.append(released(plan, number, features, outcomes, w, clip))
+        step = next_step(plan, found)
+        assert step.clip >= clip / 2
+        w, clip = step.coefficients, step.clip
+    assert clip < 0.3  # residuals are a hundredth as long as outcomes
 
 
 def test_a_far_off_mean_makes_all_outcomes_equally_long():

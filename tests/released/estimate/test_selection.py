@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from primo.errors import InputError
-from primo.released.estimate import ESTIMATORS, NoisyMoments, estimate
+from primo.released.estimate import ESTIMATORS, NoisyMoments, estimate, selection
 
 SIMULATED = ("auto", "one-sided", "two-sided")
 
@@ -162,6 +162,36 @@ def test_auto_is_near_the_best_closed_form_in_either_extreme(make_moments):
                 W = estimate(moments, estimator=name).coefficients
                 lost[name] += excess(W, ols, A) / explained(ols, A) / 8
         assert lost["auto"] < min(lost["ridge"], lost["filter"]) + 0.02
+
+
+def way_toward_ridge(moments: NoisyMoments) -> float:
+    """How far the filter was moved, as a share of the way."""
+    seen: list[float] = []
+    move = selection._toward_ridge
+
+    def watched(filters, ridge, *rest):
+        moved = move(filters, ridge, *rest)
+        gap = ridge[:, None] - filters
+        seen.append(float((gap * (moved - filters)).sum() / (gap * gap).sum()))
+        return moved
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection, "_toward_ridge", watched)
+        estimate(moments)
+    return seen[0]
+
+
+def test_few_features_go_further_toward_ridge_where_its_error_is_noise(make_moments):
+    """Not where nearly all of it is noise, not for one feature, and hardly for many outcomes."""
+
+    def way(d: int, l: int, noise: float) -> float:
+        made = (make_moments(d, l, sigmas=(600.0, noise, 100.0), seed=k) for k in range(5))
+        return float(np.mean([way_toward_ridge(moments) for moments, _, _ in made]))
+
+    assert way(1, 1, 200.0) == 0
+    assert way(8, 1, 1.0) + 0.1 < way(8, 1, 200.0) < selection.MOST_OF_WAY
+    assert way(8, 1, 1000.0) < 0.01
+    assert way(8, 30, 200.0) < 0.05
 
 
 def test_predicted_excess_is_what_happens(make_moments):

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import primo
-from primo.released.estimate.rounds.lengths import outcomes_whole
 from primo.released.estimate.rounds.trial import HELD, TRIED, is_gradual, is_lost
 from primo.released.uncertainty import trust
-from primo.released.uncertainty.system import system_of
+from primo.released.uncertainty.system import outcomes_whole, system_of
 
 
-def fitted(norm, *, rounds=3, n=5000, d=5, l=4, epsilon=5):
+def fitted(norm, *, rounds=3, n=5000, d=5, l=4, epsilon=5, protection="both"):
     rng = np.random.default_rng(1)
     x = rng.normal(size=(n, d))
     w = rng.normal(size=(d, l)) / np.sqrt(d)
@@ -24,6 +23,7 @@ def fitted(norm, *, rounds=3, n=5000, d=5, l=4, epsilon=5):
         feature_bounds=primo.Bounds(norm=2 * np.sqrt(d)),
         outcome_bounds=primo.Bounds(norm=norm * length),
         rounds=rounds,
+        protection=protection,
         random_state=2,
     ).fit(x, y)
     residual = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
@@ -52,11 +52,20 @@ def short_residuals(release):
 
 @pytest.mark.filterwarnings("ignore::primo.errors.ReproducibleNoiseWarning")
 class TestRSquared:
-    def test_whole_outcomes_are_trusted_and_right(self):
-        release, true = fitted(2.2)
+    @pytest.mark.parametrize("protection", ["both", "features"])
+    def test_whole_outcomes_are_trusted_and_right(self, protection):
+        release, true = fitted(2.2, protection=protection)
         found = release.goodness_of_fit()
         assert found.trusted.all()
         np.testing.assert_allclose(found.r_squared, true, atol=0.06)
+
+    @pytest.mark.parametrize("norm", [1.15, 1.3, 1.5])  # 20, 10, 4 % are added
+    def test_outcomes_that_were_shortened_a_little_count_as_whole(self, norm):
+        release, true = fitted(norm, n=20_000)
+        found = release.goodness_of_fit()
+        assert found.trusted.all()
+        np.testing.assert_allclose(found.r_squared, true, atol=0.03)
+        assert ((found.lower <= true) & (true <= found.upper)).all()
 
     def test_shortened_outcomes_leave_it_open(self):
         release, _ = fitted(0.9)
@@ -75,7 +84,7 @@ class TestRSquared:
         model = primo.PrimoRegressor(5, 1e-7, rounds=6, **settings).fit(x, y)
         release = model.release_
         residual = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
-        assert outcomes_whole(release.plan, release.rounds)
+        assert outcomes_whole(release)
         found = release.goodness_of_fit().r_squared
         np.testing.assert_allclose(found, 1 - residual.var() / y.var(), atol=0.1)
         # Residuals of such outcomes have the length that a clip for normal ones would cut to medians.

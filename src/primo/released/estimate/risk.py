@@ -158,25 +158,24 @@ class FilterRisk:
                 sampling=a**2,
                 rank=float(np.count_nonzero(a > 0)),
             )
-        d, k = truths.shape[1], len(shapes)
-        linear, signal, noise = np.zeros((k, d)), np.zeros((k, d, d)), np.zeros(d)
-        sampling = np.zeros((d, d))
-        for copy, basis in enumerate(bases):
-            p = basis.T @ (truths[copy][:, None] * basis)
-            share = shares[copy]
-            noise += share * np.diagonal(p)
-            sampling += share * p * p
-            if carried is None:
-                b = basis.T @ ((truths[copy] ** 2 * shapes[:, copy])[:, :, None] * basis)
-                linear += share * np.diagonal(b, axis1=1, axis2=2)
-            else:
-                exact = basis.T * truths[copy]  # VᵀA
-                error = np.diag(carried.expected) - p  # Vᵀ(Ã − A)V
-                seen = exact + carried.share * ((error * carried.filter) @ exact)  # VᵀC
-                weighted = seen * shapes[:, copy][:, None, :]
-                linear += share * np.einsum("ij,sij->si", exact, weighted)
-                b = weighted @ seen.T
-            signal += np.multiply(b, share * p, out=b)
+        # All copies at once, shape after shape.
+        exact = bases.transpose(0, 2, 1) * truths[:, None, :]  # VᵀA, (copies, d, d)
+        p = exact @ bases
+        weighted = shares[:, None, None] * p
+        noise = np.einsum("kii->i", weighted)
+        sampling = np.einsum("kij,kij->ij", weighted, p)
+        seen = exact
+        if carried is not None:
+            error = np.diag(carried.expected) - p  # Vᵀ(Ã − A)V
+            seen = exact + carried.share * ((error * carried.filter) @ exact)  # VᵀC
+        linear = np.tensordot(shares, (exact * seen) @ shapes.transpose(1, 2, 0), 1).T
+        signal = np.empty((len(shapes), *sampling.shape))
+        half, b = np.empty_like(seen), np.empty_like(seen)
+        for prior, into in zip(np.sqrt(shapes), signal, strict=True):
+            np.multiply(seen, prior[:, None, :], out=half)
+            # A product with its own transpose takes half the operations.
+            np.matmul(half, half.transpose(0, 2, 1), out=b)
+            np.einsum("kij,kij->ij", weighted, b, out=into)
         return cls(
             constant=constant,
             linear=linear,
@@ -313,11 +312,12 @@ def simulate(
         copies = int(np.clip(-(-DRAWN_DIRECTIONS // d), 1, MOST_REPLICAS))
     rng = np.random.default_rng(seed)
     spread = sigma * min(ALONE, IN_COMPANY / np.sqrt(d))
+    trace = float(values.sum())
     if d > (QUICKLY if quick else LARGE):
         return simulate_large(
             values,
             sigma,
-            possible=lambda centre: _possible(rng, centre, spread, 1),
+            possible=lambda centre: _of_trace(_possible(rng, centre, spread, 1), trace, sigma),
             bins=QUICK_BINS if quick else BINS,
         )
     noise = symmetric_noise(rng, copies=copies, d=d, sigma=sigma)
@@ -326,7 +326,7 @@ def simulate(
         truths = np.repeat(truth[None], copies, axis=0)
     else:
         truths = np.sort(_possible(rng, centre, spread, copies), axis=1)
-        truths = _of_trace(truths, float(values.sum()), sigma)
+        truths = _of_trace(truths, trace, sigma)
     noisy, bases = np.linalg.eigh(noise + truths[:, :, None] * np.eye(d))
     return Replicas(truths=truths, bases=bases, noisy=noisy)
 

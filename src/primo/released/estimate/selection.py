@@ -34,6 +34,9 @@ MOST_CHANCE = (
 )
 LEAST_KNOWN = 0.25  # share of the covariance that counts as other than noise
 HALF_WAY = 0.5  # how far the filter goes toward ridge where both have the same simulated error
+#: How much further for each unit of doubt times the share of ridge's error that is noise, at most how
+#: far, and how many times longer the reach of the doubt is.
+FURTHER, MOST_OF_WAY, LONGER = 1.6, 0.85, 4.0
 CARRIED_PASSES = 2  # until the filter of earlier rounds and that of all rounds agree
 DOUBT = 2.0  # nats of evidence against it at which auto gives up the two-sided filter
 GAIN = 2.0  # nats for it over outcomes as they are, where these differ in variance
@@ -279,9 +282,10 @@ def _toward_ridge(
 
     A simulated error is no better known than the prior variance behind it, which d·l squares tell with
     a relative error of √(2/(d·l)). Error is convex, so half-way between two filters is never
-    worse than the mean of both, whatever the truth is. Ridge is made for noise of the covariance, and is
-    no refuge where most of its own error is noise of the association, nor for a single feature, whose
-    prior has no shape to be in doubt of.
+    worse than the mean of both, whatever the truth is. What a filter loses of the signal depends on the
+    prior, and noise does not. So the more of ridge's error is noise, the less is the ratio of the two
+    errors known, and the further the filter goes. But ridge is no refuge where nearly all of its error
+    is noise, nor for one feature or very few, whose prior has hardly a shape to be in doubt of.
     """
     other = np.repeat(ridge[:, None], filters.shape[1], axis=1)
     own_excess, ridge_excess = (
@@ -291,9 +295,11 @@ def _toward_ridge(
     doubt = float(np.sqrt(2 / (d * groups.counts.sum())))
     ratio = np.full_like(own_excess, np.inf)
     np.divide(ridge_excess, own_excess, out=ratio, where=own_excess > 0)
-    share = (1 - 1 / d) * HALF_WAY * np.clip(1 - (ratio - 1) / doubt, 0.0, 1.0)
     noise = groups.noise_variance * float(risk.noise @ ridge**2)
-    share *= np.clip(2 * (1 - noise / np.maximum(ridge_excess, 1e-300)), 0.0, 1.0)
+    noise /= np.maximum(ridge_excess, 1e-300)
+    reach = doubt * (1 + LONGER * doubt * noise)
+    share = (1 - 1 / d) ** 2 * np.minimum(HALF_WAY + FURTHER * doubt * noise, MOST_OF_WAY)
+    share *= np.clip(1 - (ratio - 1) / reach, 0.0, 1.0) * np.clip(2 * (1 - noise), 0.0, 1.0)
     return np.asarray(filters + share * (other - filters))
 
 

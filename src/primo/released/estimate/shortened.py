@@ -3,8 +3,9 @@
 A row x longer than its norm counts as s·x with s < 1. Where all rows of features are, and those of the
 outcomes are not, least squares of y on s·x has the slopes w/s, and predictions for new rows are 1/s
 times too far from their mean: at s = ½ they are no better than the mean. The released covariance shows
-that rows lie at their norm, for its trace is then n times the squared norm. It does not show s. With s
-anywhere between ½ and 1 the slopes are multiplied by its mean.
+that rows lie at their norm, for its trace is then n times the squared norm. It does not show s. Slopes
+that are multiplied by f have the relative error (1 − f/s)², which is least on average for
+f = E[1/s]/E[1/s²]: for s anywhere between ½ and 1, that is ln 2.
 
 Rows that all have the length of their norm need not have been shortened: unit vectors, columns of ±1. So
 nothing is done where bounds are a norm alone, nor where ranges allow no longer rows. A norm that was
@@ -27,7 +28,7 @@ __all__ = ["share_of_slopes"]
 SHORTENED, STEEP = 0.95, 3
 #: The same for outcomes: some of their rows are shortened, all of them.
 SOME, ALL = 0.8, 0.95
-LEAST = 0.75  # of the slopes are kept where all rows of features are shortened: the mean s
+LEAST = math.log(2)  # of the slopes are kept where all rows of features are shortened
 UNKNOWN = 0.1  # noise of such a mean beyond which it says nothing
 
 

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri
 
-from primo.released.estimate.rounds.lengths import outcomes_whole
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.columns import bounds_fit
 from primo.released.uncertainty.multiple import benjamini_hochberg
@@ -33,6 +32,7 @@ from primo.released.uncertainty.system import (
     System,
     check_level,
     check_target,
+    outcomes_whole,
     system_of,
 )
 
@@ -119,7 +119,7 @@ def goodness_of_fit(
     and where the interval would be longer than 0.75. R² is then not determined: its interval is [0, 1].
     The same holds where the outcome itself, or any feature, appears to have been cut to its bounds, or
     varies less than the scales of its bounds say (`columns.bounds_fit`); after several rounds, where the
-    first one shortened outcomes. Heavy tails that a norm alone shortened do not show in a release.
+    first one shortened many outcomes. Heavy tails that a norm alone shortened do not show in a release.
     Interval and estimate always lie in [0, 1], the estimate in the interval.
     Guarantee: post-processing; costs no privacy. Cost: that of `primo.coefficients`.
     """
@@ -130,7 +130,7 @@ def goodness_of_fit(
     q = benjamini_hochberg(p)
     estimate, lower, upper, trusted = _r_squared(system, level=level, target=target)
     trusted &= bounds_fit(release).stated & (not system.warnings)
-    trusted &= outcomes_whole(release.plan, release.rounds)
+    trusted &= outcomes_whole(release)
     return GoodnessOfFit(
         outcome_names=release.outcome_names,
         r_squared=estimate,

@@ -25,6 +25,7 @@ from primo.released.estimate.bordered import arrowhead
 from primo.released.estimate.centring import mirror, reflect
 from primo.released.estimate.large import LARGE
 from primo.released.estimate.rounds import is_gradual
+from primo.released.estimate.rounds.lengths import outcomes_kept
 from primo.released.estimate.rounds.pooling import own_outcome_moments
 from primo.released.kept import kept
 from primo.released.moments import ReleasedMoments
@@ -37,6 +38,7 @@ __all__ = [
     "System",
     "check_level",
     "check_target",
+    "outcomes_whole",
     "system_of",
     "variation_of",
 ]
@@ -45,6 +47,8 @@ Floats = NDArray[np.float64]
 
 INTERCEPT = "(intercept)"
 TARGETS = ("population", "rows")
+MOST_ADDED = 0.2  # of Σ(y − ȳ)², by the model of what was shortened, where R² is stated
+MODEL_ERROR = 0.25  # of what that model adds, as a standard error
 MOST_EXPLAINED = 0.98  # of an outcome's variation, where the residual variance is estimated
 WELL_DETERMINED = 5.0  # eigenvalues above this many σ₁ are known well enough to divide by
 RANK = 1e-10  # eigenvalues of an exact covariance below this share of the largest are zero
@@ -384,10 +388,13 @@ def variation_of(release: ReleasedMoments) -> tuple[Floats, Floats]:
     """
     plan = release.plan
     moments, sigma = release.outcome_moments, release.outcome_sigma
+    whole = 1.0
     if release.rounds:  # what is pooled has directions of other rounds, which rest on a model
         moments, sigma = own_outcome_moments(plan, release.rounds)
-    raw = np.array(np.diagonal(moments) if moments.ndim == 2 else moments, dtype=np.float64)
-    variance = np.full(plan.l, sigma**2)
+        whole = _of_whole_outcomes(release)
+    raw = whole * (np.diagonal(moments) if moments.ndim == 2 else moments)
+    off = MODEL_ERROR * (whole - 1) * raw
+    variance = np.full(plan.l, (whole * sigma) ** 2)
     if plan.intercept:
         means = release.association[-1] / (plan.n * plan.constant)
         mean_variance = release.mean_sigma**2
@@ -401,5 +408,30 @@ def variation_of(release: ReleasedMoments) -> tuple[Floats, Floats]:
         kept = kept if kept < 0.5 else 1.0
     shrunk = common + kept * (raw - common)
     variance *= kept + (1 - kept) / plan.l
+    variance += off**2
     floor = max(0.05 * common, np.sqrt(variance.max()) / np.sqrt(plan.l) * 0.05, 1e-300)
     return np.maximum(shrunk, floor), variance
+
+
+def outcomes_whole(release: ReleasedMoments) -> bool:
+    """Whether rounds shortened the outcomes by so little that Σ(y − ȳ)² of whole ones is known.
+
+    True where there is one round only: R² is then that of rows as they were shortened.
+    """
+    if not release.rounds:
+        return True
+    own, _ = own_outcome_moments(release.plan, release.rounds)
+    squares = float(np.trace(own) if own.ndim == 2 else own.sum())
+    added = abs(_of_whole_outcomes(release) - 1) * squares
+    return added <= MOST_ADDED * float(variation_of(release)[0].sum())
+
+
+def _of_whole_outcomes(release: ReleasedMoments) -> float:
+    """Return what Σy² of shortened outcomes is multiplied by, to go with the pooled association.
+
+    That of whole ones is 1/ρ times as large. The rounds of the outcomes themselves have κ times the
+    association, so it counts as f² of that of whole outcomes, with f = 1 − (1 − κ)·(their share).
+    """
+    slope, kept = outcomes_kept(release.plan, release.rounds)
+    carried = 0.0 if release.scales is None else release.scales.carried
+    return (1 - (1 - slope) * (1 - carried)) ** 2 / kept

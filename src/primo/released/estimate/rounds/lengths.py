@@ -21,11 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from primo._util.remembered import remembered
 from primo.planning.plan import Plan
 from primo.released.estimate.means import shrunk_means
 from primo.released.rounds import ReleasedRound
@@ -35,10 +37,12 @@ __all__ = [
     "clip_in_lengths",
     "directions",
     "is_of_outcomes",
+    "is_stepped",
     "length_of",
     "mean_slope",
-    "outcomes_whole",
+    "outcomes_kept",
     "residual_lengths",
+    "square_error",
     "squares_of",
 ]
 
@@ -46,12 +50,12 @@ Matrix = NDArray[np.float64]
 
 #: Above this mean of min(‖r‖², c²)/c² nearly all residuals are clipped, and it says little of s.
 SATURATED = 0.97
-WHOLE = 0.995  # mean slope of the outcomes' own clip above which it hardly shortens them
 LEAST_SLOPE = 0.35  # a smaller one is not believed: dividing by it would make a step longer
 AS_EXPECTED = 0.15  # relative difference of squared lengths up to which the model holds
 SEVERAL = 4.0  # directions that residuals have at least, for the model to be seen to hold
 KNOWN = 0.2  # relative error of an expected squared length that this can be judged by
 SHORTEST = 0.5  # clip in lengths
+NOTHING = 1e-9  # times the squared clip: mean ‖y‖² of public outcomes that are all 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -100,6 +104,7 @@ def mean_slope(length: float, clip: float, m: float) -> float:
     return min(max(inside + (1 - 1 / m) * outside, 1e-6), 1.0)
 
 
+@lru_cache(maxsize=1024)  # asked again for every round whenever a round is added
 def length_of(squares: float, clip: float, m: float) -> float:
     """Return the s at which E min(‖r‖², c²) is `squares`, below c²; by bisection."""
     low, high = math.log(1e-3), math.log(1e3)  # of s/c
@@ -119,6 +124,7 @@ def _clipped_squares(s: float, m: float) -> float:
     return s**2 * inside + float(special.gammaincc(m / 2, u))
 
 
+@remembered
 def directions(plan: Plan, first: ReleasedRound) -> tuple[float, float]:
     """Return m of the outcomes themselves, and of residuals, from the first round; noise taken off.
 
@@ -132,12 +138,13 @@ def directions(plan: Plan, first: ReleasedRound) -> tuple[float, float]:
         mass = n * plan.constant
         means, _ = shrunk_means(first.association[-1] / mass, first.association_sigma / mass)
     length = n * float(means @ means)
+    least = max(sigma * math.sqrt(l), NOTHING * n * first.clip**2)
     if moments.ndim == 1:
-        total = max(float(moments.sum()) - length, sigma * math.sqrt(l))
+        total = max(float(moments.sum()) - length, least)
         squares, along = total**2 / l, float(np.maximum(moments - n * means**2, 0.0) @ means**2)
     else:
         about = moments - n * np.outer(means, means)
-        total = max(float(np.trace(about)), sigma * math.sqrt(l))
+        total = max(float(np.trace(about)), least)
         squares = float(np.einsum("ij,ij->", about, about)) - sigma**2 * l * (l + 1) / 2
         squares = float(np.clip(squares, total**2 / l, total**2))
         along = max(float(means @ about @ means), 0.0)
@@ -145,21 +152,23 @@ def directions(plan: Plan, first: ReleasedRound) -> tuple[float, float]:
     return max(of_outcomes, 1.0), total**2 / max(squares, 1e-300)
 
 
-def outcomes_whole(plan: Plan, rounds: Sequence[ReleasedRound]) -> bool:
-    """Whether the first round hardly shortened the outcomes; True where there is one round only.
+def outcomes_kept(plan: Plan, rounds: Sequence[ReleasedRound]) -> tuple[float, float]:
+    """Return what the outcomes' own clip keeps: κ of their association, and the share of Σ‖y‖².
 
-    Later rounds take residuals of whole outcomes: what they add is then not a part of the same Σy².
+    Both are 1 where there is one round only, which shortens association and Σ‖y‖² alike. Later rounds
+    take residuals of whole outcomes: what they add is then not a part of the same Σ‖y‖².
     Outcomes that are all as long as their bound, such as indicators, look the same as outcomes that are
     all longer. Bounds are taken at their word then, as in one release.
     """
     if not rounds:
-        return True
+        return 1.0, 1.0
     first = rounds[0]
     squares = _mean_square(plan, first)
     if squares >= SATURATED * first.clip**2:
-        return True
+        return 1.0, 1.0
     m, _ = directions(plan, first)
-    return mean_slope(length_of(squares, first.clip, m), first.clip, m) > WHOLE
+    length = length_of(squares, first.clip, m)
+    return mean_slope(length, first.clip, m), min(squares / length**2, 1.0)
 
 
 def residual_lengths(plan: Plan, rounds: Sequence[ReleasedRound]) -> Lengths:
@@ -190,13 +199,29 @@ def is_of_outcomes(plan: Plan, released: ReleasedRound) -> bool:
     return released.clip == plan.outcomes.norm and not released.coefficients.any()
 
 
+def is_stepped(plan: Plan, released: ReleasedRound) -> bool:
+    """Whether a round took residuals of slopes, not of means alone."""
+    return bool(released.coefficients[: plan.d].any())
+
+
 def squares_of(released: ReleasedRound) -> float:
     """Σ‖r‖² as a round released it; noise may make it negative."""
     moments = released.outcome_moments
     return float(np.trace(moments) if moments.ndim == 2 else moments.sum())
 
 
+def square_error(plan: Plan, released: ReleasedRound) -> float:
+    """Return the standard deviation of the noise of mean ‖r‖² in a round of residuals with this clip.
+
+    Public outcomes have none themselves, but what is left of them in the next round has.
+    """
+    sigma = released.outcome_sigma
+    if sigma == 0:
+        sigma = plan.residual_sigma * (released.clip / plan.outcomes.norm) ** 2
+    return sigma * math.sqrt(plan.l) / plan.n
+
+
 def _mean_square(plan: Plan, released: ReleasedRound) -> float:
-    """Mean of ‖r‖² after the clip, at least the noise of its sum."""
-    noise = released.outcome_sigma * math.sqrt(plan.l)
-    return max(squares_of(released), noise) / plan.n
+    """Mean of ‖r‖² after the clip, at least the noise of its sum; never 0 where that is exact."""
+    noise = released.outcome_sigma * math.sqrt(plan.l) / plan.n
+    return max(squares_of(released) / plan.n, noise, NOTHING * released.clip**2)

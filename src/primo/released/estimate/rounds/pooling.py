@@ -29,11 +29,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from primo._util.remembered import remembered
 from primo.planning.plan import Plan
 from primo.released.estimate.centring import constant_part, reflect
 from primo.released.estimate.rounds.lengths import (
     Lengths,
     is_of_outcomes,
+    is_stepped,
     residual_lengths,
     squares_of,
 )
@@ -44,6 +46,9 @@ from primo.released.rounds import Pooled, ReleasedRound, Scales
 __all__ = ["expected_product", "own_outcome_moments", "pool"]
 
 Matrix = NDArray[np.float64]
+
+#: All products with one covariance are made from one decomposition of it.
+_constant_part = remembered(constant_part)
 
 
 def pool(plan: Plan, rounds: Sequence[ReleasedRound]) -> Pooled:
@@ -61,7 +66,9 @@ def pool(plan: Plan, rounds: Sequence[ReleasedRound]) -> Pooled:
     association = _mean(shares / kappa, [r.association for r in rounds]) + expected_product(
         plan, covariance, sigma1, offset
     )
-    stepped = [bool(r.coefficients.any()) for r in rounds]
+    if plan.intercept and not plan.protection.outcomes_private:
+        association[-1] = rounds[0].association[-1]  # exact: sums of public outcomes
+    stepped = [is_stepped(plan, r) for r in rounds]
     outcome_moments, sigma3 = _outcome_moments(plan, rounds, found, covariance, sigma1)
     return Pooled(
         covariance=covariance,
@@ -97,9 +104,9 @@ def expected_product(plan: Plan, covariance: Matrix, sigma: float, coefficients:
         return np.asarray(covariance @ coefficients)
     sigma *= math.sqrt(2 - plan.triangle_bits)  # as for the estimator
     if not plan.intercept:
-        values, vectors = np.linalg.eigh(covariance)
+        values, vectors = _decomposed(covariance)
         return _filtered(values, vectors, sigma, coefficients)
-    found = constant_part(plan, covariance, sigma)
+    found = _constant_part(plan, covariance, sigma)
     slopes, means = found.slopes(coefficients)
     product = _filtered(found.values, found.vectors, sigma, slopes)
     rest = np.vstack([product, np.zeros_like(means)])
@@ -107,6 +114,13 @@ def expected_product(plan: Plan, covariance: Matrix, sigma: float, coefficients:
     rest[-1] = -reflect(found.axis, rest)[-1] / found.axis[-1]
     constant = np.outer(covariance @ found.start, means)
     return np.asarray(constant + reflect(found.axis, rest))
+
+
+@remembered
+def _decomposed(covariance: Matrix) -> tuple[Matrix, Matrix]:
+    """Return eigenvalues and eigenvectors; asked for in every round."""
+    values, vectors = np.linalg.eigh(covariance)
+    return values, vectors
 
 
 def _filtered(values: Matrix, vectors: Matrix, sigma: float, coefficients: Matrix) -> Matrix:
@@ -125,13 +139,15 @@ def _outcome_moments(
     if not others or moments.ndim == 1 or alone == 0:
         return moments, alone
     parts, scales = [moments], [alone]
-    for released, length in others:
+    # One decomposition of the covariance for all rounds.
+    starts = np.hstack([released.coefficients for released, _ in others])
+    products = np.hsplit(expected_product(plan, covariance, sigma, starts), len(others))
+    for (released, length), product in zip(others, products, strict=True):
         through = squares_of(released) / (plan.n * length**2)
         if through <= 0:  # lost in noise
             continue
         through = min(through, 1.0)
-        start = released.coefficients
-        fitted = start.T @ expected_product(plan, covariance, sigma, start)
+        fitted = released.coefficients.T @ product
         parts.append(released.outcome_moments / through + (fitted + fitted.T) / 2)
         scales.append(released.outcome_sigma / through)
     shares, together = _weights(np.array(scales))

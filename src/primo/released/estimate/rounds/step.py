@@ -16,11 +16,18 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from primo._util.remembered import remembered
 from primo._util.threads import blas_threads
 from primo.planning.plan import Plan
-from primo.released.estimate.centring import centred
+from primo.released.estimate.centring import Centred, centred
 from primo.released.estimate.rounds.gradual import gradual_step
-from primo.released.estimate.rounds.lengths import Lengths, clip_in_lengths, residual_lengths
+from primo.released.estimate.rounds.lengths import (
+    Lengths,
+    clip_in_lengths,
+    is_stepped,
+    residual_lengths,
+    square_error,
+)
 from primo.released.estimate.rounds.pooling import expected_product, pool
 from primo.released.estimate.rounds.trial import is_gradual, is_lost
 from primo.released.estimate.selection import estimate
@@ -36,8 +43,11 @@ Matrix = NDArray[np.float64]
 #: follows from Σ‖y‖² may be all noise, as with a far-off mean.
 FASTEST, SETTLED = 2.0, 1.25
 WIDE = 0.5  # of the outcomes' norm
-LEAST_EXPLAINED = 0.03  # of Σ‖y‖², for the first step
+#: Of Σ‖y‖² about the means, that slopes explain before rounds take residuals of them; and where clips
+#: would not be shorter than `SHORTER` norms, so that only the covariance's noise acts on less.
+LEAST_EXPLAINED, MUCH, SHORTER = 0.03, 0.1, 0.8
 _FEW = 128  # features, below which several BLAS threads cost more than they bring
+_pool = remembered(pool)  # a step asks for it several times
 
 
 def next_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Step:
@@ -51,53 +61,79 @@ def next_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Step:
         if is_lost(plan):
             coefficients = gradual_step(plan, rounds, partial(_estimate, plan))
             # Steps are small: the next residuals are about as long as the last.
-            length = float(known.lengths[-1])
+            clip = _clip(plan, rounds, known, float(known.lengths[-1]))
         else:
             coefficients, length = _whole_step(plan, rounds, known)
-    noise = rounds[-1].outcome_sigma * math.sqrt(plan.l) / plan.n
-    clip = math.sqrt(length**2 + noise)
-    clip *= clip_in_lengths(known.directions, normal=_about_normal(plan, rounds, known))
+            # Tails of residuals may be long: how long is seen by shortening them little by little.
+            clip = max(_clip(plan, rounds, known, length), rounds[-1].clip / FASTEST)
     # Of the outcomes themselves, a clip is changed only where their bound is far too long.
     if not coefficients.any() and clip > WIDE * plan.outcomes.norm:
         clip = plan.outcomes.norm
     return Step(coefficients=coefficients, clip=min(clip, plan.outcomes.norm))
 
 
+def _clip(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths, length: float) -> float:
+    """Return the clip for residuals of this root mean square length."""
+    noise = square_error(plan, rounds[-1])
+    normal = _about_normal(plan, rounds, known)
+    return math.sqrt(length**2 + noise) * clip_in_lengths(known.directions, normal=normal)
+
+
 def _whole_step(
     plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths
 ) -> tuple[Matrix, float]:
-    """Return the estimate (width, l) and the length of the residuals that it leaves.
+    """Return the coefficients (width, l) and the length of the residuals that they leave.
 
-    All rounds look at the outcomes themselves until the estimate explains more than a little, and more
-    than the error of Σ‖r‖².
+    They are the estimate where its slopes explain enough of how outcomes vary about their means;
+    otherwise the means alone, where residuals of these are much shorter; otherwise 0, so that the round
+    is one of the outcomes themselves. Rounds that took slopes go on with them.
     """
-    coefficients = _estimate(plan, rounds)
-    whole = float(known.lengths[0]) ** 2
-    explained = 1 - _square_left(plan, rounds, known, coefficients) / whole
-    error = rounds[-1].outcome_sigma * math.sqrt(plan.l) / plan.n
-    least = LEAST_EXPLAINED + error / whole
-    if explained < least and not rounds[-1].coefficients.any():
-        return np.zeros_like(coefficients), float(known.lengths[-1])
-    return coefficients, _length_left(plan, rounds, known, coefficients)
+    found = _centred(plan, rounds)
+    coefficients = found.restore(estimate(found.moments).coefficients)
+    length = _length_left(plan, rounds, known, coefficients)
+    if is_stepped(plan, rounds[-1]):
+        return coefficients, length
+    means = np.zeros_like(coefficients)
+    if plan.intercept:
+        means[-1] = found.outcome_means / plan.constant
+    about_means = float(known.lengths[-1]) ** 2
+    if not rounds[-1].coefficients.any():
+        about_means = _square_left(plan, rounds, known, means)
+    explained = about_means - _square_left(plan, rounds, known, coefficients)
+    error = square_error(plan, rounds[-1])
+    shorter = _clip(plan, rounds, known, length) <= SHORTER * plan.outcomes.norm
+    least, times = (LEAST_EXPLAINED, 1.0) if shorter or not plan.intercept else (MUCH, 2.0)
+    if explained > least * about_means + times * error:
+        return coefficients, length
+    length = _length_left(plan, rounds, known, means)
+    if means.any() and _clip(plan, rounds, known, length) <= SHORTER * plan.outcomes.norm:
+        return means, length
+    return np.zeros_like(coefficients), float(known.lengths[0])
 
 
 def _estimate(plan: Plan, rounds: Sequence[ReleasedRound]) -> Matrix:
     """Return the library's own estimate (width, l) of all rounds together."""
-    pooled = pool(plan, rounds)
-    problem = ReleasedMoments(
-        plan=plan,
-        feature_names=(),
-        outcome_names=(),
-        covariance=pooled.covariance,
-        association=pooled.association,
-        outcome_moments=pooled.outcome_moments,
-        reproducible=False,
-        backend="",
-        scales=pooled.scales,
-        started=pooled.offset,
-    )
-    found = centred(problem)
+    found = _centred(plan, rounds)
     return found.restore(estimate(found.moments).coefficients)
+
+
+def _centred(plan: Plan, rounds: Sequence[ReleasedRound]) -> Centred:
+    """Return the problem that all rounds together leave to the estimator."""
+    pooled = _pool(plan, rounds)
+    return centred(
+        ReleasedMoments(
+            plan=plan,
+            feature_names=(),
+            outcome_names=(),
+            covariance=pooled.covariance,
+            association=pooled.association,
+            outcome_moments=pooled.outcome_moments,
+            reproducible=False,
+            backend="",
+            scales=pooled.scales,
+            started=pooled.offset,
+        )
+    )
 
 
 def _length_left(
@@ -107,7 +143,7 @@ def _length_left(
     first, last = float(known.lengths[0]), float(known.lengths[-1])
     left = math.sqrt(max(_square_left(plan, rounds, known, coefficients), 0.0))
     # A round that clipped nearly all residuals does not say that they have become shorter.
-    fastest = SETTLED if rounds[-1].coefficients.any() else FASTEST
+    fastest = SETTLED if is_stepped(plan, rounds[-1]) else FASTEST
     least = last if known.saturated and len(rounds) > 1 else last / fastest
     return min(max(left, least), first)
 
@@ -116,7 +152,9 @@ def _square_left(
     plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths, coefficients: Matrix
 ) -> float:
     """Return the mean squared length of residuals as it follows from the outcomes' own."""
-    pooled = pool(plan, rounds)
+    if not coefficients.any():  # rounds of the outcomes themselves need no covariance for that
+        return float(known.lengths[0]) ** 2
+    pooled = _pool(plan, rounds)
     predicted = expected_product(plan, pooled.covariance, pooled.scales.covariance, coefficients)
     explained = float(np.einsum("ij,ij->", coefficients, predicted)) / plan.n
     return float(known.lengths[0]) ** 2 - explained
