@@ -77,7 +77,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         2.8 times as much is spent: 2 where rows are too few for one, 1.8 where centres are found, too,
         1.6 for centres and scales of raw columns, 2.8 if one block needs this and the other that. The
         statement says what was spent.
-    rounds : int or "auto", default 1
+    rounds : int or "auto", default "auto"
         How often the rows are read under the one budget. Every round after the first looks at what the
         rounds before have left unexplained, with noise for the length of that. "auto" chooses from
         public numbers.
@@ -158,7 +158,7 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         outcome_moments: str = "auto",
         rows_per_person: int = 1,
         norm_share: float = 0.05,
-        rounds: int | str = 1,
+        rounds: int | str = "auto",
         covariance: str = "full",
         blocks: Any = None,
         block_norms: Any = None,

@@ -95,7 +95,7 @@ def show_forecast(expected: Forecast) -> None:
         and chosen.r2 < chosen.one_round_r2
         and not expected.simulated
     ):
-        click.echo("Rounds are not expected to help here: take --rounds 1.")
+        click.echo("Under these assumptions rounds do not help; --rounds 1 reads the rows once.")
     if (other := expected.association) is not None:
         click.echo(
             f"With --association {other.knowledge}: {other.predicted_r2:.3f} instead of "

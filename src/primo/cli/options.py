@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from primo.cli.data_options import missing_option
-from primo.cli.option_types import FILE, PROTECTIONS, WholeOrAuto, together
+from primo.cli.option_types import AUTO, FILE, PROTECTIONS, WholeOrAuto, together
 from primo.privacy.norm_search import DEFAULT_SHARE
 
 __all__ = [
@@ -98,7 +98,7 @@ release_options = together(
     click.option(
         "--rounds",
         type=WholeOrAuto(),
-        default=1,
+        default=AUTO,
         show_default=True,
         help="How often the rows are read under the one budget: each round after the first looks at "
         "what is left. auto: chosen from public numbers.",

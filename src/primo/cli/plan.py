@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from primo.cli.option_types import PROTECTIONS, WholeOrAuto
+from primo.cli.option_types import AUTO, PROTECTIONS, WholeOrAuto
 from primo.cli.options import cost_options, forecast_options, json_option
 from primo.cli.output import say, show_json
 from primo.cli.render import spelled
@@ -53,7 +53,7 @@ __all__ = ["plan"]
 @click.option(
     "--rounds",
     type=WholeOrAuto(),
-    default=1,
+    default=AUTO,
     show_default=True,
     help="Predict so many rounds too, or as many as auto takes, beside one.",
 )
