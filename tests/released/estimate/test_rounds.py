@@ -23,6 +23,7 @@ from primo.released.estimate.rounds.lengths import (
     residual_lengths,
 )
 from primo.released.estimate.rounds.pooling import expected_product
+from primo.released.estimate.rounds.step import _centred
 from primo.released.estimate.rounds.trial import HELD, TRIED, held, is_lost, is_used
 from primo.released.rounds import ReleasedRound
 
@@ -370,6 +371,61 @@ def test_what_a_round_looks_at(mean, slope, expected):
             assert w[-1].any()
             assert w[:d].any() == (expected == "slopes")
     assert (pool(plan, found).scales.carried > 0) == (expected == "slopes")
+
+
+def rounds_about_means(epsilon: float, rng=None) -> tuple[Plan, list[ReleasedRound], np.ndarray]:
+    """One round of outcomes with far-off means, and two of what is left of them about 1.9."""
+    n, d, l = 20_000, 4, 2
+    made = np.random.default_rng(5)
+    settings = Settings(
+        epsilon=epsilon,
+        delta=1e-6,
+        feature_bounds=Bounds(norm=1.0),
+        outcome_bounds=Bounds(norm=8.0),
+        rounds=3,
+    )
+    plan = choose_plan(settings, n=n, d=d, l=l)
+    features = with_constant(plan, shorten(made.normal(size=(n, d)) / 3, 0.8))
+    outcomes = 2.0 + 0.2 * made.normal(size=(n, l))
+    means = np.zeros((plan.width, l))
+    means[-1] = 1.9 / plan.constant
+    found = [
+        released(plan, number, features, outcomes, w, clip, rng)
+        for number, (w, clip) in enumerate([(0 * means, 8.0), (means, 1.5), (means, 1.5)])
+    ]
+    return plan, found, outcomes
+
+
+def test_rounds_about_means_tell_how_outcomes_vary():
+    plan, found, outcomes = rounds_about_means(epsilon=1.0)
+    pooled = pool(plan, found)
+    exact = outcomes.T @ outcomes
+    assert pooled.outcome_moments == pytest.approx(exact, rel=1e-3)
+    assert pooled.scales.outcome < 0.1 * found[0].outcome_sigma
+    spread = float(np.sum((outcomes - outcomes.mean(axis=0)) ** 2))
+    plan, found, _ = rounds_about_means(epsilon=0.2, rng=np.random.default_rng(1))
+    pooled = pool(plan, found)
+    means = pooled.association[-1] / (plan.n * plan.constant)
+    left = float(np.trace(pooled.outcome_moments)) - plan.n * float(means @ means)
+    assert left == pytest.approx(spread, rel=0.3)
+
+
+def test_noise_of_the_constant_acts_on_means_that_rounds_have_not_added_back():
+    plan, found, _ = rounds_about_means(epsilon=1.0)
+
+    def noise_of_means(rounds):
+        return float(_centred(plan, rounds).moments.mean_noise.mean())
+
+    assert noise_of_means(found) < 0.02 * noise_of_means(found[:1])
+
+
+def test_no_slopes_where_the_spread_is_below_its_noise():
+    """Noise makes the mean square about the means negative: slopes do not explain a part of that."""
+    plan, found, _ = rounds_about_means(epsilon=1.0)
+    first = found[0]
+    below = first.outcome_moments - 3 * first.outcome_sigma * np.eye(plan.l)
+    step = next_step(plan, [dataclasses.replace(first, outcome_moments=below)])
+    assert not step.coefficients[: plan.d].any()
 
 
 def test_a_clip_is_at_most_halved_from_one_round_to_the_next():

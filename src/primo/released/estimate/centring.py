@@ -171,8 +171,12 @@ def centred(release: ReleasedMoments) -> Centred:
         decomposed = (found.values, found.vectors)
         about = association - np.outer(release.covariance @ start, means)
         association = reflect(axis, about)[:-1]
-        mean_noise = s**2 * float(start @ start) * means**2
-        started = None if started is None else found.slopes(started)[0]
+        # Rounds of residuals about means have those means added back with the same noisy column.
+        left = means
+        if started is not None:
+            started, carried_means = found.slopes(started)
+            left = means - carried_means
+        mean_noise = s**2 * float(start @ start) * left**2
     else:
         covariance = release.covariance
     return Centred(

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,8 @@ from primo.released.rounds import Pooled, ReleasedRound, Scales
 __all__ = ["expected_product", "own_outcome_moments", "pool"]
 
 Matrix = NDArray[np.float64]
+
+IN_DOUBT = 0.25  # share of what the model of a clip adds that counts as its standard deviation
 
 #: All products with one covariance are made from one decomposition of it.
 _constant_part = remembered(constant_part)
@@ -69,7 +72,11 @@ def pool(plan: Plan, rounds: Sequence[ReleasedRound]) -> Pooled:
     if plan.intercept and not plan.protection.outcomes_private:
         association[-1] = rounds[0].association[-1]  # exact: sums of public outcomes
     stepped = [is_stepped(plan, r) for r in rounds]
-    outcome_moments, sigma3 = _outcome_moments(plan, rounds, found, covariance, sigma1)
+    about = _Means(
+        values=association[-1] / (plan.n * plan.constant) if plan.intercept else np.zeros(plan.l),
+        error=sigma2 / (plan.n * plan.constant) if plan.intercept else 0.0,
+    )
+    outcome_moments, sigma3 = _outcome_moments(plan, rounds, found, covariance, sigma1, about)
     return Pooled(
         covariance=covariance,
         association=association,
@@ -128,15 +135,29 @@ def _filtered(values: Matrix, vectors: Matrix, sigma: float, coefficients: Matri
     return np.asarray(vectors @ (expected[:, None] * (vectors.T @ coefficients)))
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Means:
+    """Means of the outcomes from all rounds, and the standard deviation of their noise."""
+
+    values: Matrix  # (l,); zeros without an intercept
+    error: float
+
+
 def _outcome_moments(
-    plan: Plan, rounds: Sequence[ReleasedRound], found: Lengths, covariance: Matrix, sigma: float
+    plan: Plan,
+    rounds: Sequence[ReleasedRound],
+    found: Lengths,
+    covariance: Matrix,
+    sigma: float,
+    means: _Means,
 ) -> tuple[Matrix, float]:
     """Return YᵀY, or its diagonal, from all rounds together, and the scale of its noise."""
     moments, alone = own_outcome_moments(plan, rounds)
-    others = [
-        (r, s) for r, s in zip(rounds, found.lengths, strict=True) if not is_of_outcomes(plan, r)
-    ]
-    if not others or moments.ndim == 1 or alone == 0:
+    if alone == 0:
+        return moments, alone
+    moments, alone = _with_rounds_about_means(plan, rounds, found, (moments, alone), means)
+    others = [(r, s) for r, s in zip(rounds, found.lengths, strict=True) if is_stepped(plan, r)]
+    if not others or moments.ndim == 1:
         return moments, alone
     parts, scales = [moments], [alone]
     # One decomposition of the covariance for all rounds.
@@ -157,6 +178,44 @@ def _outcome_moments(
         return moments, alone
     factor = float(np.trace(moments)) / total
     return np.asarray(factor * mixed), factor * together
+
+
+def _with_rounds_about_means(
+    plan: Plan,
+    rounds: Sequence[ReleasedRound],
+    found: Lengths,
+    own: tuple[Matrix, float],
+    means: _Means,
+) -> tuple[Matrix, float]:
+    """Add what rounds of y − μ_t say: YᵀY = R_tᵀR_t/ρ_t + n·(ȳȳᵀ − (ȳ − μ_t)(ȳ − μ_t)ᵀ).
+
+    What counts is how outcomes vary about ȳ. The noise of ȳ acts on that times ȳ in a round of the
+    outcomes themselves, and times ȳ − μ_t here. A part of what the model adds for the clip is in doubt.
+    """
+    parts, scales = [own[0]], [own[1]]
+    offsets = [means.values]
+    doubts = [0.0]
+    for released, length in zip(rounds, found.lengths, strict=True):
+        if is_of_outcomes(plan, released) or is_stepped(plan, released):
+            continue
+        squares = squares_of(released)
+        through = min(squares / (plan.n * length**2), 1.0)
+        if through <= 0:  # lost in noise
+            continue
+        start = released.coefficients[-1] * plan.constant if plan.intercept else 0.0
+        left = means.values - start
+        moved = np.outer(means.values, means.values) - np.outer(left, left)
+        if own[0].ndim == 1:
+            moved = np.diagonal(moved)
+        parts.append(released.outcome_moments / through + plan.n * moved)
+        scales.append(released.outcome_sigma / through)
+        offsets.append(left)
+        doubts.append(IN_DOUBT * (1 / through - 1) * squares / math.sqrt(plan.l))
+    lengths = np.linalg.norm(offsets, axis=1) / math.sqrt(plan.l)
+    noise = np.array(scales)
+    errors = np.sqrt(noise**2 + np.array(doubts) ** 2 + (2 * plan.n * lengths * means.error) ** 2)
+    shares, _ = _weights(errors)
+    return _mean(shares, parts), float(np.linalg.norm(shares * noise))
 
 
 def _weights(scales: Matrix) -> tuple[Matrix, float]:

@@ -101,6 +101,7 @@ def _whole_step(
         about_means = _square_left(plan, rounds, known, means)
     explained = about_means - _square_left(plan, rounds, known, coefficients)
     error = square_error(plan, rounds[-1])
+    about_means = max(about_means, error)  # noise may make it negative
     shorter = _clip(plan, rounds, known, length) <= SHORTER * plan.outcomes.norm
     least, times = (LEAST_EXPLAINED, 1.0) if shorter or not plan.intercept else (MUCH, 2.0)
     if explained > least * about_means + times * error:
