@@ -8,7 +8,7 @@ import pytest
 import primo
 from primo.released.estimate.rounds.trial import HELD, TRIED, is_gradual, is_lost
 from primo.released.uncertainty import trust
-from primo.released.uncertainty.system import outcomes_whole, system_of
+from primo.released.uncertainty.system import rows_whole, system_of
 
 
 def fitted(norm, *, rounds=3, n=5000, d=5, l=4, epsilon=5, protection="both"):
@@ -84,7 +84,7 @@ class TestRSquared:
         model = primo.PrimoRegressor(5, 1e-7, rounds=6, **settings).fit(x, y)
         release = model.release_
         residual = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
-        assert outcomes_whole(release)
+        assert rows_whole(release)
         found = release.goodness_of_fit().r_squared
         np.testing.assert_allclose(found, 1 - residual.var() / y.var(), atol=0.1)
         # Residuals of such outcomes have the length that a clip for normal ones would cut to medians.

@@ -32,7 +32,7 @@ from primo.released.uncertainty.system import (
     System,
     check_level,
     check_target,
-    outcomes_whole,
+    rows_whole,
     system_of,
 )
 
@@ -130,7 +130,7 @@ def goodness_of_fit(
     q = benjamini_hochberg(p)
     estimate, lower, upper, trusted = _r_squared(system, level=level, target=target)
     trusted &= bounds_fit(release).stated & (not system.warnings)
-    trusted &= outcomes_whole(release)
+    trusted &= rows_whole(release)
     return GoodnessOfFit(
         outcome_names=release.outcome_names,
         r_squared=estimate,

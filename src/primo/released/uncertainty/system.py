@@ -25,7 +25,7 @@ from primo.released.estimate.bordered import arrowhead
 from primo.released.estimate.centring import mirror, reflect
 from primo.released.estimate.large import LARGE
 from primo.released.estimate.rounds import is_gradual
-from primo.released.estimate.rounds.lengths import outcomes_kept
+from primo.released.estimate.rounds.lengths import features_kept, outcomes_kept
 from primo.released.estimate.rounds.pooling import own_outcome_moments
 from primo.released.kept import kept
 from primo.released.moments import ReleasedMoments
@@ -38,7 +38,7 @@ __all__ = [
     "System",
     "check_level",
     "check_target",
-    "outcomes_whole",
+    "rows_whole",
     "system_of",
     "variation_of",
 ]
@@ -388,10 +388,10 @@ def variation_of(release: ReleasedMoments) -> tuple[Floats, Floats]:
     """
     plan = release.plan
     moments, sigma = release.outcome_moments, release.outcome_sigma
-    whole = 1.0
+    whole, fitted = 1.0, 1.0
     if release.rounds:  # what is pooled has directions of other rounds, which rest on a model
         moments, sigma = own_outcome_moments(plan, release.rounds)
-        whole = _of_whole_outcomes(release)
+        whole, fitted = _of_whole_rows(release)
     raw = whole * (np.diagonal(moments) if moments.ndim == 2 else moments)
     off = MODEL_ERROR * (whole - 1) * raw
     variance = np.full(plan.l, (whole * sigma) ** 2)
@@ -400,6 +400,8 @@ def variation_of(release: ReleasedMoments) -> tuple[Floats, Floats]:
         mean_variance = release.mean_sigma**2
         raw -= plan.n * (means**2 - mean_variance)
         variance += plan.n**2 * mean_variance * (4 * means**2 + 2 * mean_variance)
+    off = fitted * np.hypot(off, MODEL_ERROR * (1 / fitted - 1) * raw)
+    raw, variance = fitted * raw, fitted**2 * variance
     common = float(raw.mean())
     kept = 1.0
     if plan.l >= 4 and sigma > 0:
@@ -413,8 +415,8 @@ def variation_of(release: ReleasedMoments) -> tuple[Floats, Floats]:
     return np.maximum(shrunk, floor), variance
 
 
-def outcomes_whole(release: ReleasedMoments) -> bool:
-    """Whether rounds shortened the outcomes by so little that Σ(y − ȳ)² of whole ones is known.
+def rows_whole(release: ReleasedMoments) -> bool:
+    """Whether so few rows were shortened before rounds that Σ(y − ȳ)² of whole ones is known.
 
     True where there is one round only: R² is then that of rows as they were shortened.
     """
@@ -422,16 +424,24 @@ def outcomes_whole(release: ReleasedMoments) -> bool:
         return True
     own, _ = own_outcome_moments(release.plan, release.rounds)
     squares = float(np.trace(own) if own.ndim == 2 else own.sum())
-    added = abs(_of_whole_outcomes(release) - 1) * squares
-    return added <= MOST_ADDED * float(variation_of(release)[0].sum())
+    whole, fitted = _of_whole_rows(release)
+    variation = float(variation_of(release)[0].sum()) / fitted
+    return max(abs(whole - 1) * squares / variation, abs(1 / fitted - 1)) <= MOST_ADDED
 
 
-def _of_whole_outcomes(release: ReleasedMoments) -> float:
-    """Return what Σy² of shortened outcomes is multiplied by, to go with the pooled association.
+def _of_whole_rows(release: ReleasedMoments) -> tuple[float, float]:
+    """Return what Σy² of shortened rows is multiplied by, to go with the pooled moments.
 
-    That of whole ones is 1/ρ times as large. The rounds of the outcomes themselves have κ times the
-    association, so it counts as f² of that of whole outcomes, with f = 1 − (1 − κ)·(their share).
+    Rounds take residuals of whole outcomes and of (nearly) whole rows of features, so their slopes are
+    those of whole rows. Of whole outcomes Σy² is 1/ρ_y times as large: the first factor. Of whole
+    features Σ(wᵀx)² is 1/ρ_x times as large. R² is a ratio, so Σ(y − ȳ)² is multiplied by ρ_x instead:
+    the second factor, which has no part in the means.
+    The rounds of the outcomes themselves, as one release, have slopes that are κ_x·κ_y/ρ_x times as long,
+    so what is explained counts as f² of that of whole rows, with f = 1 − (1 − κ_x·κ_y/ρ_x)·(their share).
     """
-    slope, kept = outcomes_kept(release.plan, release.rounds)
+    plan = release.plan
+    slope, kept = outcomes_kept(plan, release.rounds)
+    bent, held = features_kept(plan, release.covariance, release.covariance_sigma)
     carried = 0.0 if release.scales is None else release.scales.carried
-    return (1 - (1 - slope) * (1 - carried)) ** 2 / kept
+    share = 1 - (1 - slope * bent / held) * (1 - carried)
+    return share**2 / kept, held

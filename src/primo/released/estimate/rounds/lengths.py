@@ -36,6 +36,7 @@ __all__ = [
     "Lengths",
     "clip_in_lengths",
     "directions",
+    "features_kept",
     "is_of_outcomes",
     "is_stepped",
     "length_of",
@@ -128,28 +129,38 @@ def _clipped_squares(s: float, m: float) -> float:
 def directions(plan: Plan, first: ReleasedRound) -> tuple[float, float]:
     """Return m of the outcomes themselves, and of residuals, from the first round; noise taken off.
 
-    For residuals, C is that of the outcomes about their means, and m is from 1 to l. A far-off mean
-    makes outcomes long, and all equally long: var ‖y‖² = 2‖C‖² + 4μᵀCμ is that of χ² with
-    m = (tr C + ‖μ‖²)²/(‖C‖² + 2μᵀCμ).
+    For residuals, C is that of the outcomes about their means, and m is from 1 to l.
     """
-    n, l, sigma = plan.n, plan.l, first.outcome_sigma
-    moments, means = first.outcome_moments, np.zeros(plan.l)
+    means = np.zeros(plan.l)
     if plan.intercept:
-        mass = n * plan.constant
+        mass = plan.n * plan.constant
         means, _ = shrunk_means(first.association[-1] / mass, first.association_sigma / mass)
-    length = n * float(means @ means)
-    least = max(sigma * math.sqrt(l), NOTHING * n * first.clip**2)
+    noise = first.outcome_sigma * math.sqrt(plan.l)
+    least = max(noise, NOTHING * plan.n * first.clip**2)
+    return _directions(plan.n, first.outcome_moments, first.outcome_sigma, means, least)
+
+
+def _directions(
+    n: int, moments: Matrix, sigma: float, means: Matrix, least: float
+) -> tuple[float, float]:
+    """Return m of n rows, and of the same rows about their means, from their second moments.
+
+    `moments` are (k, k), or (k,) the diagonal alone, with noise of scale `sigma`; `least` is what they
+    add up to at least. A far-off mean makes rows long, and all equally long: var ‖y‖² = 2‖C‖² + 4μᵀCμ
+    is that of χ² with m = (tr C + ‖μ‖²)²/(‖C‖² + 2μᵀCμ).
+    """
+    k, length = len(means), n * float(means @ means)
     if moments.ndim == 1:
         total = max(float(moments.sum()) - length, least)
-        squares, along = total**2 / l, float(np.maximum(moments - n * means**2, 0.0) @ means**2)
+        squares, along = total**2 / k, float(np.maximum(moments - n * means**2, 0.0) @ means**2)
     else:
         about = moments - n * np.outer(means, means)
         total = max(float(np.trace(about)), least)
-        squares = float(np.einsum("ij,ij->", about, about)) - sigma**2 * l * (l + 1) / 2
-        squares = float(np.clip(squares, total**2 / l, total**2))
+        squares = float(np.einsum("ij,ij->", about, about)) - sigma**2 * k * (k + 1) / 2
+        squares = float(np.clip(squares, total**2 / k, total**2))
         along = max(float(means @ about @ means), 0.0)
-    of_outcomes = (total + length) ** 2 / max(squares + 2 * n * along, 1e-300)
-    return max(of_outcomes, 1.0), total**2 / max(squares, 1e-300)
+    of_rows = (total + length) ** 2 / max(squares + 2 * n * along, 1e-300)
+    return max(of_rows, 1.0), total**2 / max(squares, 1e-300)
 
 
 def outcomes_kept(plan: Plan, rounds: Sequence[ReleasedRound]) -> tuple[float, float]:
@@ -163,12 +174,34 @@ def outcomes_kept(plan: Plan, rounds: Sequence[ReleasedRound]) -> tuple[float, f
     if not rounds:
         return 1.0, 1.0
     first = rounds[0]
-    squares = _mean_square(plan, first)
-    if squares >= SATURATED * first.clip**2:
-        return 1.0, 1.0
     m, _ = directions(plan, first)
-    length = length_of(squares, first.clip, m)
-    return mean_slope(length, first.clip, m), min(squares / length**2, 1.0)
+    return _norm_keeps(_mean_square(plan, first), first.clip, m)
+
+
+def features_kept(plan: Plan, covariance: Matrix, sigma: float) -> tuple[float, float]:
+    """Return what the features' norm keeps: κ of the association, and the share of Σ‖x‖².
+
+    `covariance` (width, width) is that of all rounds, with noise of scale `sigma`. Rounds approach the
+    slopes of whole rows, and only Σ‖x‖² is that of shortened ones.
+    """
+    d, norm = plan.d, plan.features.norm
+    if plan.features.longest <= norm:
+        return 1.0, 1.0
+    moments, means = covariance[:d, :d], np.zeros(d)
+    if plan.intercept:
+        mass = plan.n * plan.constant
+        means, _ = shrunk_means(covariance[d, :d] / mass, sigma / mass)
+    least = max(sigma * math.sqrt(d), NOTHING * plan.n * norm**2)
+    m, _ = _directions(plan.n, moments, sigma, means, least)
+    return _norm_keeps(max(float(np.trace(moments)), least) / plan.n, norm, m)
+
+
+def _norm_keeps(squares: float, norm: float, m: float) -> tuple[float, float]:
+    """Return κ and the share of squared lengths for rows whose mean square is `squares` after a norm."""
+    if squares >= SATURATED * norm**2:
+        return 1.0, 1.0
+    length = length_of(squares, norm, m)
+    return mean_slope(length, norm, m), min(squares / length**2, 1.0)
 
 
 def residual_lengths(plan: Plan, rounds: Sequence[ReleasedRound]) -> Lengths:
