@@ -506,7 +506,7 @@ def test_all_sums_of_a_round_are_of_the_same_integers(monkeypatch):
     for _ in range(10):
         x, y = np.zeros((8, d)), np.zeros((8, L))
         x[0], y[0] = 1000 * rng.normal(size=d), rng.normal(size=L)
-        plan = plan_of(n=8, d=d, intercept=False, **bounds)
+        plan = plan_of(n=8, d=d, fit_intercept=False, **bounds)
         released(array_source(x, y), plan)
     assert len(seen) == 30
     for moments in seen:  # of one row: x xᵀ and x rᵀ
