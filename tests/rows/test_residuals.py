@@ -1,5 +1,6 @@
 """Residuals are integers within the clip, exact, and a function of their row alone."""
 
+import itertools
 import math
 from fractions import Fraction
 from functools import cache, partial
@@ -14,10 +15,12 @@ from primo.errors import InputError
 from primo.planning.residuals import residual_grid, wide_factor
 from primo.planning.rounds import round_plan
 from primo.privacy.bounds import Bounds
+from primo.privacy.rounds import round_spent
 from primo.rows import quantise
 from primo.rows.moments import fold
 from primo.rows.quantise import feature_quantiser
 from primo.rows.residuals import ResidualQuantiser
+from primo.workflow.rounds import plan_of_step
 
 KERNELS = load("primo.rows.kernels")
 BOUNDS = {
@@ -233,6 +236,48 @@ def test_a_search_does_not_beat_the_sensitivity(bounds, protection):
             reached.append(float(found / budget))
     # A factor √2 that is lost anywhere shows on one side or the other.
     assert max(reached) > 0.9
+
+
+def far_and_near(rng, clip):
+    """Return a row of any length: 0, subnormal, at the norm, 64 times as long, endless; with holes."""
+    row = rng.normal(size=clip.width)
+    row *= clip.norm / np.linalg.norm(row)
+    row = clip.centre + clip.scale * row * rng.choice([0, 1e-310, 0.5, 1, 3, 64, 65, 1e6, 1e150])
+    if rng.random() < 0.1:
+        row[rng.integers(clip.width)] = rng.choice([np.nan, np.inf, -np.inf, 1e308, 5e-324])
+    return row
+
+
+@every_bound
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_search_does_not_beat_the_sensitivity_of_public_outcomes(bounds, intercept):
+    """Neighbours have the same outcomes, but residuals depend on private features."""
+    plan = many_rounds(bounds, protection="features", missing="centre", intercept=intercept)
+    rng = np.random.default_rng(7)
+    reached = []
+    for share, size in itertools.product((1.0, 0.1, 1e-3), (0.0, 0.1, 1.0, 1e5)):
+        clip = share * plan.outcomes.norm
+        size *= plan.outcomes.norm / plan.features.norm
+        grid = residual_grid(
+            round_plan(plan, 1, clip), rng.normal(size=(plan.width, plan.l)) * size
+        )
+        own = plan_of_step(plan, 1, grid)
+        budget = round_spent(plan.rounds.grids[1], covariance_noisy=True)
+        assert own.protection.outcomes_private == (size > 0)
+        for _ in range(20):
+            x, y = far_and_near(rng, own.features), far_and_near(rng, plan.outcomes)
+            for xx in (far_and_near(rng, own.features), 2 * own.features.centre - x):
+                found = distance(own, grid, (x, y), (xx, y))
+                assert found <= budget
+                reached.append(float(found / budget))
+            if size == 0:  # nothing that is released without noise may differ
+                one, other = (
+                    fold(array_source(row[None], y[None]), own, residuals=grid) for row in (x, xx)
+                )
+                np.testing.assert_array_equal(one.outcome, other.outcome)
+                if intercept:
+                    np.testing.assert_array_equal(one.association[-1], other.association[-1])
+    assert max(reached) > (0.6 if intercept else 0.9)  # the constant does not turn round
 
 
 def test_signs_of_genotypes_give_the_same_residuals(monkeypatch):

@@ -501,14 +501,16 @@ def test_all_sums_of_a_round_are_of_the_same_integers(monkeypatch):
         return real(moments, *args, **options)
 
     monkeypatch.setattr(module.mechanism, "release_round", recorded)
-    d, rng = 40, np.random.default_rng(5)
+    d, rng = 40, np.random.default_rng(17)
     bounds = {"feature_bounds": Bounds(norm=1.0), "outcome_bounds": Bounds(norm=1.0)}
     for _ in range(10):
         x, y = np.zeros((8, d)), np.zeros((8, L))
         x[0], y[0] = 1000 * rng.normal(size=d), rng.normal(size=L)
-        plan = plan_of(n=8, d=d, intercept=False, **bounds)
+        plan = plan_of(n=8, d=d, fit_intercept=False, **bounds)
         released(array_source(x, y), plan)
     assert len(seen) == 30
+    first, second = seen[::3], seen[1::3]  # one of these rows does differ between them
+    assert any((a.covariance != b.covariance).any() for a, b in zip(first, second, strict=True))
     for moments in seen:  # of one row: x xᵀ and x rᵀ
         squares, products = moments.covariance, moments.association
         for j in range(L):
