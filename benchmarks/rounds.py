@@ -85,7 +85,7 @@ def lines(repeats: int, only: str, absent: dict[str, str]) -> Iterator[Line]:
                 problem.truth.r_squared(
                     METHODS[name].fit(problem, cell.epsilon, cell.delta, _seed(name, seed)).slopes
                 )
-                for name in ("ols", "primo", "primo-rounds")
+                for name in ("ols", "primo-one-round", "primo")
             ]
             found.setdefault(str(cell), []).append((*scores, rival.r2))
         for name, rows in found.items():

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-COMPARED = ("ols", "proj-y", "primo-features", "primo-features-rounds")
+COMPARED = ("ols", "proj-y", "primo-features-one-round", "primo-features")
 
 
 def lines(repeats: int, only: str, absent: dict[str, str]) -> Iterator[tuple[str, list[float]]]:

@@ -22,7 +22,12 @@ def release():
     Y = X @ np.array([[1.0, 0, 0.5], [0, 1, 0], [0.5, 0, 0], [0, 0, 0]])
     Y += rng.normal(size=Y.shape) * 0.3
     model = primo.PrimoRegressor(
-        epsilon=5, delta=1e-8, feature_bounds=(-1, 1), outcome_bounds=(-3, 3), random_state=1
+        epsilon=5,
+        delta=1e-8,
+        feature_bounds=(-1, 1),
+        outcome_bounds=(-3, 3),
+        rounds=1,
+        random_state=1,
     )
     with pytest.warns(primo.ReproducibleNoiseWarning):
         return model.fit(X, Y).release_

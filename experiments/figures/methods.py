@@ -87,7 +87,8 @@ def _printed(**options: Any) -> Callable[[Problem, float, float, int], Fit]:
 
 
 def _primo(**options: Any) -> Callable[[Problem, float, float, int], Fit]:
-    """Run the library itself: `PrimoRegressor` on rows, the same release on moments."""
+    """Run the library itself: `PrimoRegressor` on rows, the same release on moments, in one round."""
+    options = {"rounds": 1, **options}
     printed = options.get("calibration") == "paper"
     how = {k: v for k, v in options.items() if k in ("estimator", "ridge_lambda", "solver")}
     what = {k: v for k, v in options.items() if k in _RELEASE}
@@ -125,7 +126,7 @@ def _primo(**options: Any) -> Callable[[Problem, float, float, int], Fit]:
                     feature_bounds=primo.Bounds(norm=norms[0]),
                     outcome_bounds=primo.Bounds(norm=norms[1]),
                     fit_intercept=False,
-                    **{"association": "gauss", **what},
+                    **{"association": "gauss", **what, "rounds": 1},
                 ),
                 n=problem.n,
                 d=problem.d,
@@ -219,6 +220,7 @@ def _limit(problem: Problem) -> float:
 _PROJECTED = {"association": "projection"}
 _OUTCOMES, _FEATURES = {"protection": "outcomes"}, {"protection": "features"}
 _RIDGE = {"estimator": "ridge"}
+_ROUNDS = {"rounds": "auto"}  # the default
 
 _ALL = (
     Method(
@@ -337,33 +339,32 @@ _ALL = (
             accounting="approximate",
         ),
     ),
-    Method(name="primo", label="primo", protection="both", fit=_primo()),
+    Method(name="primo", label="primo", protection="both", fit=_primo(**_ROUNDS)),
     Method(
-        name="primo-rounds",
-        label="primo, rounds",
+        name="primo-one-round",
+        label="primo, one round",
         protection="both",
-        needs_rows=True,
-        fit=_primo(rounds="auto"),
+        fit=_primo(),
     ),
     Method(
         name="primo-outcomes",
         label="primo, outcomes protected",
         protection="outcomes",
-        fit=_primo(**_OUTCOMES),
+        fit=_primo(**_OUTCOMES, **_ROUNDS),
     ),
     Method(
         name="primo-features",
         label='primo, features protected (association="auto")',
         protection="features",
         needs_rows=True,
-        fit=_primo(**_FEATURES, association="auto"),
+        fit=_primo(**_FEATURES, association="auto", **_ROUNDS),
     ),
     Method(
-        name="primo-features-rounds",
-        label='primo, features protected (association="auto"), rounds',
+        name="primo-features-one-round",
+        label='primo, features protected (association="auto"), one round',
         protection="features",
         needs_rows=True,
-        fit=_primo(**_FEATURES, association="auto", rounds="auto"),
+        fit=_primo(**_FEATURES, association="auto"),
     ),
 )
 

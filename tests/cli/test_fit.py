@@ -51,7 +51,7 @@ def test_a_dry_run_reads_no_row_and_charges_nothing(folder, primo, fit_line, mon
 
 
 def test_a_dry_run_says_what_better_knowledge_would_bring(folder, primo, primo_json, fit_line):
-    line = fit_line.replace("--epsilon 5", "--epsilon 1") + " --dry-run"
+    line = fit_line.replace("--epsilon 5", "--epsilon 1") + " --dry-run --rounds 1"
     out, _ = primo(f"{line} --outcome-sd 1")
     assert "are genotypes, of allele frequencies spread evenly over 0.05 to 0.5" in out
     assert "standard deviations of the outcomes are as stated" in out
@@ -301,7 +301,7 @@ def test_a_dry_run_says_what_finding_norms_costs_and_gains(tmp_path, primo, prim
     (tmp_path / "b.toml").write_text(f"[features]\n{ranges}[outcomes]\n{ranges}")
     line = (
         f"fit --feature-array {tmp_path}/x.npy --outcome-array {tmp_path}/y.npy --epsilon 1 "
-        f"--delta 1e-6 --bounds {tmp_path}/b.toml --norm-share 0.04 --dry-run"
+        f"--delta 1e-6 --bounds {tmp_path}/b.toml --norm-share 0.04 --dry-run --rounds 1"
     )
     said, instead = primo(line)[0], primo_json(line)["predicted_r2_without_search"]
     if rows == 150:

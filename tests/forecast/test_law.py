@@ -97,6 +97,7 @@ def measured(plan, x, y, *, mean=0.0, outcome_mean=0.0, r2=0.4, draws=4):
             plan.budget.delta,
             feature_bounds=x,
             outcome_bounds=y,
+            rounds=plan.round_count,
             random_state=seed,
         )
         with warnings.catch_warnings():

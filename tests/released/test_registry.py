@@ -20,7 +20,11 @@ def fitted():
 
 def model(**settings):
     return primo.PrimoRegressor(
-        epsilon=2, delta=1e-6, feature_bounds=(-1, 1), outcome_bounds=(-2, 2), **settings
+        epsilon=2,
+        delta=1e-6,
+        feature_bounds=(-1, 1),
+        outcome_bounds=(-2, 2),
+        **{"rounds": 1, **settings},
     )
 
 

@@ -28,13 +28,13 @@ _NAMES = {
     "dpsgd-joint": "DP-SGD (joint)",
     "boosted-adassp": "BoostedAdaSSP",
     "ihm": "Iterative Hessian Mixing",
-    "primo-rounds": "primo, rounds",
+    "primo-one-round": "primo, one round",
     "diffprivlib": "diffprivlib (own count)",
     "diffprivlib-true": "diffprivlib (true ε)",
     "primo": "primo",
     "primo-outcomes": "primo (outcomes)",
     "primo-features": "primo (features)",
-    "primo-features-rounds": "primo, rounds (features)",
+    "primo-features-one-round": "primo, one round (features)",
 }
 
 #: What the sets of features are called on the page.

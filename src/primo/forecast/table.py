@@ -294,7 +294,8 @@ class PlanComparison:
         one = self.best(found.protection).predicted_r2
         if self.simulated or found.predicted_r2 is None or found.predicted_r2 >= one:
             return ""
-        return f" Under these assumptions rounds do not help; {spell(Argument('rounds', 1))} reads the rows once."
+        one_round = spell(Argument("rounds", 1))
+        return f" Under these assumptions rounds do not help; {one_round} reads the rows once."
 
     def _theory(self) -> list[str]:
         lines = [

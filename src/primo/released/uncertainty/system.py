@@ -436,8 +436,9 @@ def _of_whole_rows(release: ReleasedMoments) -> tuple[float, float]:
     those of whole rows. Of whole outcomes Σy² is 1/ρ_y times as large: the first factor. Of whole
     features Σ(wᵀx)² is 1/ρ_x times as large. R² is a ratio, so Σ(y − ȳ)² is multiplied by ρ_x instead:
     the second factor, which has no part in the means.
-    The rounds of the outcomes themselves, as one release, have slopes that are κ_x·κ_y/ρ_x times as long,
-    so what is explained counts as f² of that of whole rows, with f = 1 − (1 − κ_x·κ_y/ρ_x)·(their share).
+    The rounds of the outcomes themselves, as one release, have slopes that are κ_x·κ_y/ρ_x times as
+    long. So what is explained counts as f² of that of whole rows, with
+    f = 1 − (1 − κ_x·κ_y/ρ_x)·(their share).
     """
     plan = release.plan
     slope, kept = outcomes_kept(plan, release.rounds)
