@@ -13,7 +13,7 @@ from primo.privacy.lengths import BINS, bin_of_squared
 from primo.privacy.norm_search import speaks
 from primo.released.found_centres import found_centre
 from primo.released.found_columns import find_columns
-from primo.released.length_law import denoised, lit_bins, nearest_shares
+from primo.released.length_law import FAR, QUIET, denoised, lit_bins, nearest_shares
 from primo.released.norms import DIRECTED, ChosenNorms, LengthHistogram, choose_norms
 
 Floats = NDArray[np.float64]
@@ -106,6 +106,32 @@ def test_heavy_tails_are_cut() -> None:
     found = choose(counted(x), counted(normal(1)))
     assert found.features.norm < np.quantile(x, 0.99)
     assert 0.01 < found.features.shortened < 0.7
+
+
+def test_a_long_tail_of_outcomes_is_told_where_counts_are_quiet() -> None:
+    """Numbers of visits: one row of twenty is longer than four medians, and tells most."""
+    rng = np.random.default_rng(8)
+    y = np.exp(rng.standard_normal(N))
+    y[: N // 20] = 6.0
+    median = float(np.median(y))
+    longest = {}
+    for quiet in (True, False):
+        sigma = (0.5 if quiet else 2.0) * QUIET * N
+        for long_tail in (True, False):
+            law = denoised(counted(y, sigma=sigma).counts, sigma=sigma, n=N, long_tail=long_tail)
+            assert law is not None
+            longest[quiet, long_tail] = law.longest / median
+    assert longest[True, True] > 5.5
+    assert longest[True, False] == pytest.approx(FAR, rel=0.1)
+    assert longest[False, True] == longest[False, False]
+
+
+def test_a_long_tail_lengthens_the_norm_of_outcomes_alone() -> None:
+    y = np.exp(1.2 * np.random.default_rng(8).standard_normal(N))
+    plain, quiet = counted(y, sigma=2 * QUIET * N), counted(y, sigma=0.02 * QUIET * N)
+    x = counted(normal(10), sigma=1.0)
+    assert choose(x, quiet, loud=0.2).outcomes.norm > choose(x, plain, loud=0.2).outcomes.norm
+    assert choose(quiet, x, loud=0.2).features.norm <= FAR * 1.1 * float(np.median(y))
 
 
 def test_constant_lengths_are_not_cut() -> None:

@@ -35,6 +35,8 @@ TAIL = 6.0  # standard deviations beyond which a bell is 0
 MOST_BELLS = 4
 REACH, LEAST_REACH = 3.0, 6.0  # surroundings of a bell to either side: standard deviations, bins
 BEYOND = 14  # bins above a bell that may hold its tail, at least: no bell is certain there
+LONG_FAR, LONG_BEYOND = 8.0, 20  # the same two for a long tail, where the counts are quiet ...
+QUIET = 0.01  # ... that is, where the noise on a count is at most this share of the rows
 PLAUSIBLE = 8.0  # logarithm of the likelihood by which a place may be behind the best one
 
 
@@ -83,19 +85,22 @@ class _Bell:
     certain: float  # standard deviations of its noise
 
 
-def denoised(counts: Floats, *, sigma: float, n: int) -> LengthLaw | None:
+def denoised(counts: Floats, *, sigma: float, n: int, long_tail: bool = False) -> LengthLaw | None:
     """Return the law of the lengths, or None where the counts do not tell it from noise.
 
     Rows longer than `FAR` times the median count as that long: few rows must not decide. Where more
-    than a share `FEW` are longer, they are a population of their own and decide, too.
+    than a share `FEW` are longer, they are a population of their own and decide, too. With `long_tail`,
+    and where the counts are quiet, lengths are told up to `LONG_FAR` times the median.
     """
+    long_tail = long_tail and sigma <= QUIET * n
+    far, beyond = (LONG_FAR, LONG_BEYOND) if long_tail else (FAR, BEYOND)
     zeros = _zeros(counts, sigma=sigma, n=n)
     bells = _found_bells(counts[1:], sigma=sigma, rows=n - zeros, least=SMALLEST * n)
     if not bells:
         return None  # nothing but zeros, or nothing that is certain
     kept = np.zeros(BINS)
     kept[0] = zeros / n
-    near = _surroundings(bells)
+    near = _surroundings(bells, beyond)
     fitted = np.zeros(BINS - 1)
     for part in near:
         fitted[part] = _one_peak(counts[1:][part])
@@ -106,7 +111,7 @@ def denoised(counts: Floats, *, sigma: float, n: int) -> LengthLaw | None:
     lengths, shares = centres()[at], kept[at]
     positive = lengths > 0
     rows = LengthLaw(lengths=lengths[positive], shares=shares[positive] / shares[positive].sum())
-    longest = max(FAR * rows.quantile(0.5), rows.quantile(1 - FEW))
+    longest = max(far * rows.quantile(0.5), rows.quantile(1 - FEW))
     return LengthLaw(lengths=np.minimum(lengths, longest), shares=shares)
 
 
@@ -193,12 +198,12 @@ def _bells() -> _Bells:
     )
 
 
-def _surroundings(bells: list[_Bell]) -> list[slice]:
+def _surroundings(bells: list[_Bell], beyond: int) -> list[slice]:
     """Return the bins about each bell, ascending; neighbours share the bins between them.
 
     Rows have tails to the long side that are too thin to be certain, and a law without them would say
-    that a norm shortens less than it does. So the bins above a bell belong to it, too: counts that only
-    fall are averages over many of them, which have little noise.
+    that a norm shortens less than it does. So `beyond` bins above a bell belong to it, too: counts that
+    only fall are averages over many of them, which have little noise.
     """
     ordered = sorted(bells, key=lambda bell: bell.place)
     reach = [max(REACH * bell.spread, LEAST_REACH) for bell in ordered]
@@ -209,7 +214,7 @@ def _surroundings(bells: list[_Bell]) -> list[slice]:
         start, end = starts[k], ends[k]
         if k:
             start = max(start, parts[-1].stop)
-        tail = int(ordered[k].place) + BEYOND + 1
+        tail = int(ordered[k].place) + beyond + 1
         if k + 1 == len(ordered):
             end = min(BINS - 1, max(end, tail))
         elif end <= starts[k + 1]:

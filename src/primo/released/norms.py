@@ -197,7 +197,8 @@ def _block(
     """Average over the lengths of a block, for every norm between its short and its longest rows."""
     law = None
     if histogram is not None:
-        law = denoised(histogram.counts, sigma=histogram.sigma, n=n)
+        # Long outcomes carry much of the signal of numbers of visits and costs.
+        law = denoised(histogram.counts, sigma=histogram.sigma, n=n, long_tail=not features)
     if law is None:
         return _unknown(stated, columns)
     r = law.lengths
