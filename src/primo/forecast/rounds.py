@@ -24,8 +24,9 @@ FEW, SOME, MANY = 3, 6, 50
 TOLD = 0.1
 
 #: Noise of the association of all rounds over the largest that is possible, above which steps would
-#: follow the noise; and up to which more than a few are worth it.
-FOLLOWED, CLEAR = 0.1, 0.03
+#: follow the noise (with an intercept, whose means are noisy, too; and without one); up to which small
+#: steps get far enough; and up to which more than a few rounds are worth it.
+FOLLOWED, FOLLOWED_ALONE, SMALL, CLEAR = 0.1, 0.15, 0.05, 0.03
 
 
 def recommend_rounds(made: Plan) -> int:
@@ -43,30 +44,32 @@ def explain_rounds(made: Plan) -> tuple[int, Message]:
     reason = one_round_only(made)
     if reason is not None:
         return 1, reason
-    lost = made.covariance_noisy and lost_in_noise(made) > LOST
-    if lost and length_noise(made, MANY) < TOLD:
-        return MANY, Message.of(
-            "most of the covariance is lost in noise, and many rounds average it"
-        )
     noise, steps = length_noise(made, FEW), association_noise(made)
+    most = FOLLOWED if made.intercept else FOLLOWED_ALONE
     if noise >= TOLD:
         return 1, Message.of(
             "in every round the noise of the residuals' squared length would be "
             f"{noise:.1%} of the largest that is possible; rounds need less than {TOLD:.0%}"
         )
-    if steps >= FOLLOWED:
+    if steps >= most:
         return 1, Message.of(
             f"the noise of the association is {steps:.1%} of the largest association that is possible; "
-            f"rounds need less than {FOLLOWED:.0%}"
+            f"rounds need less than {most:.0%}"
+        )
+    lost = made.covariance_noisy and lost_in_noise(made) > LOST
+    if lost and steps < SMALL and length_noise(made, MANY) < TOLD:
+        return MANY, Message.of(
+            "most of the covariance is lost in noise, that of the association is small, and many "
+            "small steps need no covariance"
         )
     # With an intercept the spread about the means comes from the rounds of the outcomes themselves, and
-    # the first of many knows too little of it.
-    some = not made.intercept and steps < CLEAR and length_noise(made, SOME) < TOLD
-    count = SOME if some else FEW
+    # the first of many knows too little of it. Where the covariance is lost, every step is a short one.
+    some = lost or (not made.intercept and steps < CLEAR)
+    count = SOME if some and length_noise(made, SOME) < TOLD else FEW
     return count, Message.of(
         f"noise is small enough for rounds: {noise:.1%} of the largest that is possible in the "
         f"residuals' squared length (less than {TOLD:.0%} is needed), {steps:.1%} in the association "
-        f"(less than {FOLLOWED:.0%} is needed, less than {CLEAR:.0%} and no intercept for {SOME} rounds)"
+        f"(less than {most:.0%} is needed)"
     )
 
 

@@ -55,10 +55,23 @@ def is_gradual(plan: Plan, rounds: Sequence[ReleasedRound]) -> bool:
     if len(rounds) < first + TRIED or not is_lost(plan):
         return False
     known = residual_lengths(plan, rounds[: first + TRIED])
-    whole = float(np.mean(known.lengths[:first] ** 2))
+    whole = float(np.mean(known.lengths[:first] ** 2)) - _square_of_means(plan, rounds[:first])
     left = float(np.mean(known.lengths[first:] ** 2))
     least = EXPLAINED if plan.l < MANY_OUTCOMES else EXPLAINED_BY_MANY
-    return 1 - left / whole > least
+    return left < (1 - least) * whole
+
+
+def _square_of_means(plan: Plan, rounds: Sequence[ReleasedRound]) -> float:
+    """Return ‖ȳ‖², noise taken off, from rounds of the outcomes: far-off means explain nothing.
+
+    0 without an intercept, where outcomes count as centred.
+    """
+    if not plan.intercept:
+        return 0.0
+    mass = plan.n * plan.constant
+    means = np.mean([released.association[-1] for released in rounds], axis=0) / mass
+    noise = rounds[0].association_sigma / mass
+    return max(float(means @ means) - plan.l * noise**2 / len(rounds), 0.0)
 
 
 def is_used(plan: Plan, rounds: Sequence[ReleasedRound]) -> list[bool]:
