@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=SHARED, help="folder of the real data")
     parser.add_argument("--keep", type=Path, help="keep draws in this file, and use those in it")
     parser.add_argument(
-        "--rounds", choices=("1", "auto"), default="1", help="of each release (1 by default)"
+        "--rounds", choices=("1", "auto"), default="auto", help="of each release (auto by default)"
     )
     parser.add_argument("--write", action="store_true", help="rewrite docs/stress.md")
     arguments = parser.parse_args()
@@ -43,7 +43,7 @@ def main() -> int:
     chosen = [cell for cell in CELLS if only in cell.title and (cell.quick or not quick)]
     if not chosen:
         parser.error(f"no cell contains {only!r}")
-    if arguments.write and (quick or only or arguments.rounds == "auto"):
+    if arguments.write and (quick or only or arguments.rounds != "auto"):
         parser.error("--write needs the whole suite, without --quick, --only and --rounds")
     draws = arguments.draws or (QUICK_DRAWS if quick else DRAWS)
     results = run(

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from benchmarks.stress.results import Result
-from benchmarks.stress.score import METHODS
+from benchmarks.stress.rivals import RIVALS
+from benchmarks.stress.score import METHODS, ONE_ROUND
 from benchmarks.stress.verdicts import Verdict
 
 __all__ = ["page", "report"]
@@ -16,10 +17,12 @@ _INTRODUCTION = """\
 
 Printed by `make stress` (`python -m benchmarks.stress --write`), {draws} draws per cell.
 
-Every draw makes new rows, new public bounds and one release with seeded noise. The default (`auto`),
-`ridge` and `filter` are estimated from that same release. "Mean only" predicts the released outcome
-means and nothing else (the public centres where there is no intercept). All are scored on rows that
-were not fitted: R² = 1 − squared error over squared distance from the held-out mean, so 0 is as good as
+Every draw makes new rows, new public bounds and one release with seeded noise, of as many rounds as the
+default (`rounds="auto"`) takes. The default (`auto`), `ridge` and `filter` are estimated from that same
+release. "Mean only" predicts the released outcome means and nothing else (the public centres where
+there is no intercept). "One round" is the default estimator of a release of its own with `rounds=1`;
+AdaSSP and Iterative Hessian Mixing (IHM) are run on the same rows, and protect features and outcomes,
+whatever the cell protects. All are scored on rows that were not fitted: R² = 1 − squared error over squared distance from the held-out mean, so 0 is as good as
 knowing that mean, and negative is worse. "Pooled" adds squared errors over outcomes in scaled units;
 "median" is the median outcome.
 
@@ -39,6 +42,7 @@ signal, and prints what guards against such slopes gain in the one case and cost
 Columns:
 
 - *auto*, *ridge*, *filter*, *mean only*: mean pooled R²
+- *one round*, *AdaSSP*, *IHM*: the same, of releases of their own; empty where one cannot be run
 - *worst*: the worst draw of the default, pooled and for the median outcome
 - *behind*: by how much the best other method is ahead of the default, pooled and for the median outcome
 - *said*: estimated minus held-out R² of what is published, in draws where the estimate is trusted
@@ -46,6 +50,7 @@ Columns:
 - *forecast*: R² predicted from public numbers and the true share of variance, minus the measured mean
 """
 
+OTHERS = (ONE_ROUND, *RIVALS)
 _HEADER = (
     "cell",
     "n",
@@ -53,6 +58,7 @@ _HEADER = (
     "l",
     "ε",
     *METHODS,
+    *OTHERS,
     "worst",
     "behind",
     "said",
@@ -101,6 +107,7 @@ def _row(result: Result) -> tuple[str, ...]:
         str(l),
         f"{cell.epsilon:g}",
         *(f"{result.mean(method, 'pooled'):.3f}" for method in METHODS),
+        *(f"{result.mean(o, 'pooled'):.3f}" if o in result.rivals else "" for o in OTHERS),
         f"{result.worst('pooled'):.3f}, {result.worst('median'):.3f}",
         f"{result.behind('pooled'):.3f}, {result.behind('median'):.3f}",
         _signed(result.optimism),
@@ -115,13 +122,8 @@ def _signed(value: float | None) -> str:
 
 def report(results: Sequence[Result], verdicts: Sequence[Verdict]) -> str:
     """Return the same in lines of plain text."""
-    of_all = (name for result in results if result.draws for name in result.rivals)
-    rivals = tuple(dict.fromkeys(of_all))
-    rows: list[tuple[str, ...]] = [("", *_HEADER, *rivals)]
-    for result in results:
-        run = result.rivals if result.draws else ()
-        beside = (f"{result.mean(name, 'pooled'):.3f}" if name in run else "" for name in rivals)
-        rows.append((result.cell.family, *_row(result), *beside))
+    rows: list[tuple[str, ...]] = [("", *_HEADER)]
+    rows += [(result.cell.family, *_row(result)) for result in results]
     # The reason why a cell was skipped is long, and does not make its column wide.
     width = [max(len(row[i]) for row in rows if len(row[2]) < 12) for i in range(len(rows[0]))]
     lines = ["  ".join(text.ljust(width[i]) for i, text in enumerate(row)).rstrip() for row in rows]
