@@ -22,9 +22,9 @@ default (`rounds="auto"`) takes. The default (`auto`), `ridge` and `filter` are 
 release. "Mean only" predicts the released outcome means and nothing else (the public centres where
 there is no intercept). "One round" is the default estimator of a release of its own with `rounds=1`;
 AdaSSP and Iterative Hessian Mixing (IHM) are run on the same rows, and protect features and outcomes,
-whatever the cell protects. All are scored on rows that were not fitted: R² = 1 − squared error over squared distance from the held-out mean, so 0 is as good as
-knowing that mean, and negative is worse. "Pooled" adds squared errors over outcomes in scaled units;
-"median" is the median outcome.
+whatever the cell protects. All are scored on rows that were not fitted: R² = 1 − squared error over
+squared distance from the held-out mean, so 0 is as good as knowing that mean, and negative is worse.
+"Pooled" adds squared errors over outcomes in scaled units; "median" is the median outcome.
 
 Bounds come from stated ranges, or from the held-out rows as if they were a public panel, never from the
 fitted rows. A norm is a multiple of the typical row length √Σ(sd² + (mean − middle)²) / half-width:

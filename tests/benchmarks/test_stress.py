@@ -223,7 +223,7 @@ def test_page_and_report_name_every_cell_and_every_miss(draw):
     assert "| tiny | 200 | 3 | 2 | 3 | -0.200 |" in written
     assert "tests: tiny (-0.200)" in written
     assert "MISSED no draw below" in said
-    assert all(line.count("|") == 15 for line in written.splitlines() if line.startswith("| tiny"))
+    assert all(line.count("|") == 18 for line in written.splitlines() if line.startswith("| tiny"))
 
 
 def test_a_cliff_is_missed_in_every_run(draw):

@@ -65,7 +65,7 @@ def compare_plans(
     feature_sd: float | None = None,
     estimators: Sequence[str] = COMPARED,
     fit_intercept: bool = True,
-    rounds: int | str = 1,
+    rounds: int | str = AUTO_ROUNDS,
 ) -> PlanComparison:
     """Compare all ways to release and estimate, before any data is read.
 
@@ -91,7 +91,7 @@ def compare_plans(
     fit_intercept
         Whether the release has a constant feature.
     rounds
-        Predict several rounds too, beside one: so many, or "auto".
+        Predict several rounds too, beside one: so many, or as many as "auto" takes.
 
     Returns
     -------

@@ -25,7 +25,12 @@ def release_of(
 ) -> primo.Release:
     bounds = how.pop("outcome_bounds", primo.Bounds(centre=0, scale=2, norm=5.0))
     model = primo.PrimoRegressor(
-        5.0, 1e-7, feature_bounds=features, outcome_bounds=bounds, random_state=1, rounds=1, **how
+        5.0,
+        1e-7,
+        feature_bounds=features,
+        outcome_bounds=bounds,
+        random_state=1,
+        **{"rounds": 1, **how},
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", primo.ReproducibleNoiseWarning)

@@ -102,7 +102,7 @@ def test_words():
     assert spread_words(np.array([0.1, 0.2, 0.3]), 3) == "median 0.20 (lowest 0.10, highest 0.30)"
 
 
-def tailed(features, residual, feature_bounds=None, outcome_bounds=None):
+def tailed(features, residual, feature_bounds=None, outcome_bounds=None, **settings):
     """One outcome of four features with R² of 0.5; bounds that fit normal rows of deviation 1."""
     n = len(features)
     Y = features.sum(axis=1, keepdims=True) / 2 * np.sqrt(0.5)
@@ -115,6 +115,7 @@ def tailed(features, residual, feature_bounds=None, outcome_bounds=None):
             feature_bounds=feature_bounds or primo.Bounds(centre=0, scale=1.001, norm=3.3),
             outcome_bounds=outcome_bounds or primo.Bounds(centre=0, scale=1.001, norm=2.2),
             random_state=1,
+            **settings,
         )
         return model.fit(features, Y).release_
 
@@ -145,8 +146,10 @@ def test_scales_that_promise_nothing_are_not_held_to_it():
         assert both(tailed(X, residual, feature_bounds=bounds))[1].trusted.all()
     X = rng.binomial(2, 0.3, size=(N, 4)).astype(float)  # of another frequency than the panel's
     panel = primo.Bounds.from_frequencies([0.5] * 4)
-    release = tailed(X, residual, panel, primo.Bounds(centre=0.85, scale=0.82, norm=3.0))
-    assert both(release)[1].trusted.all()
+    outcome_bounds = primo.Bounds(centre=0.85, scale=0.82, norm=3.0)
+    assert both(tailed(X, residual, panel, outcome_bounds, rounds=1))[1].trusted.all()
+    # After rounds R² is that of whole rows, and a tenth of these were shortened.
+    assert not both(tailed(X, residual, panel, outcome_bounds, rounds=3))[1].trusted.any()
 
 
 @pytest.mark.parametrize("half", [1.0, 0.5])
