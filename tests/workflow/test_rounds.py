@@ -433,7 +433,7 @@ FORGERIES = {
     "no clip": lambda stored: stored | {"round2_clip": np.float64("nan")},
     "smaller first clip": lambda stored: stored | {"round1_clip": np.float64(0.5)},
     "shape": lambda stored: stored | {"round2_association": np.zeros((1, 1))},
-    "not finite": lambda stored: stored | {"round3_covariance": np.full((D + 1, D + 1), np.nan)},
+    "not finite": lambda stored: stored | {"covariance": np.full((D + 1, D + 1), np.nan)},
     "first round of residuals": lambda stored: (
         stored | {"round1_coefficients": stored["round3_coefficients"]}
     ),

@@ -1,11 +1,14 @@
 """A release of several rounds: their pooled moments, with every round kept beside them.
 
-A file keeps the rounds, and not what was pooled of them: pooling is a function of the rounds. Nor does
-it state the noise of a round, which follows from the plan and the clip of the round.
+A file keeps the rounds, and not what was pooled of them: pooling is a function of the rounds. The
+covariance alone is kept as the mean of all rounds: that is all that anything uses of it, and one of each
+round would make a release of 50 rounds fifty times as large. Nor does a file state the noise of a round,
+which follows from the plan and the clip of the round.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -14,14 +17,14 @@ import numpy as np
 
 from primo.planning.plan import Plan
 from primo.planning.rounds import clip_of_round, round_plan
-from primo.released.estimate.rounds import pool
+from primo.released.estimate.rounds import pool, pooled_covariance
 from primo.released.moments import ReleasedLengths
 from primo.released.release import Release
 from primo.released.rounds import ReleasedRound
 
 __all__ = ["pooled_release", "read_rounds", "round_arrays"]
 
-_ARRAYS = ("coefficients", "covariance", "association", "outcome_moments")
+_ARRAYS = ("coefficients", "association", "outcome_moments")
 
 
 def pooled_release(
@@ -35,6 +38,7 @@ def pooled_release(
     lengths: ReleasedLengths | None = None,
 ) -> Release:
     """Return the release that all rounds make together; a function of released numbers."""
+    rounds = _sharing_covariance(rounds)
     pooled = pool(plan, rounds)
     return Release(
         plan=plan,
@@ -52,9 +56,17 @@ def pooled_release(
     )
 
 
+def _sharing_covariance(rounds: Sequence[ReleasedRound]) -> Sequence[ReleasedRound]:
+    """Return rounds that all hold the mean of their covariances, by precision."""
+    if all(released.covariance is rounds[0].covariance for released in rounds):  # read from a file
+        return rounds
+    covariance, _ = pooled_covariance(rounds)
+    return [dataclasses.replace(released, covariance=covariance) for released in rounds]
+
+
 def round_arrays(rounds: Sequence[ReleasedRound]) -> dict[str, Any]:
-    """Return what a file keeps of the rounds, under names such as "round2_association"."""
-    arrays: dict[str, Any] = {}
+    """Return what a file keeps of a release's rounds, under names such as "round2_association"."""
+    arrays: dict[str, Any] = {"covariance": rounds[0].covariance}
     for number, released in enumerate(rounds, start=1):
         arrays |= {f"round{number}_{name}": getattr(released, name) for name in _ARRAYS}
         arrays[f"round{number}_clip"] = np.float64(released.clip)
@@ -72,10 +84,12 @@ def read_rounds(plan: Plan, arrays: dict[str, Any]) -> tuple[ReleasedRound, ...]
     shapes = dict(
         zip(
             _ARRAYS,
-            ((plan.width, plan.l), (plan.width, plan.width), (plan.width, plan.l), outcome),
+            ((plan.width, plan.l), (plan.width, plan.l), outcome),
             strict=True,
         )
     )
+    covariance = arrays["covariance"]
+    _check_numbers("covariance", covariance, (plan.width, plan.width))
     for number in range(plan.round_count):
         clip = float(arrays[f"round{number + 1}_clip"])
         if not math.isfinite(clip) or clip != clip_of_round(plan, clip):
@@ -83,14 +97,13 @@ def read_rounds(plan: Plan, arrays: dict[str, Any]) -> tuple[ReleasedRound, ...]
         stored = {name: arrays[f"round{number + 1}_{name}"] for name in _ARRAYS}
         own = round_plan(plan, number, clip, residuals=bool(stored["coefficients"].any()))
         for name, shape in shapes.items():
-            found = stored[name]
-            if found.shape != shape or found.dtype != np.float64 or not np.isfinite(found).all():
-                raise ValueError(f"the {name} of a round does not fit the plan")
+            _check_numbers(name, stored[name], shape)
         if number == 0 and (clip != plan.outcomes.norm or stored["coefficients"].any()):
             raise ValueError("the first round is not one of the outcomes themselves")
         rounds.append(
             ReleasedRound(
                 clip=clip,
+                covariance=covariance,
                 covariance_sigma=own.covariance_sigma,
                 association_sigma=own.association_sigma,
                 outcome_sigma=own.outcome_sigma,
@@ -100,3 +113,8 @@ def read_rounds(plan: Plan, arrays: dict[str, Any]) -> tuple[ReleasedRound, ...]
     if any(name.startswith(f"round{plan.round_count + 1}_") for name in arrays):
         raise ValueError("there are more rounds than the plan paid for")
     return tuple(rounds)
+
+
+def _check_numbers(name: str, found: Any, shape: tuple[int, ...]) -> None:
+    if found.shape != shape or found.dtype != np.float64 or not np.isfinite(found).all():
+        raise ValueError(f"the {name} of a round does not fit the plan")

@@ -35,7 +35,7 @@ class ReleasedRound:
 
     coefficients: Matrix  # (width, l) W as it was used, on its grid; zeros in the first round
     clip: float  # bound on ‖r‖; that of the outcomes in the first round
-    covariance: Matrix  # (width, width) XᵀX; exact if the features are public
+    covariance: Matrix  # (width, width) XᵀX; in a release, the mean of all rounds
     association: Matrix  # (width, l) XᵀR
     outcome_moments: Matrix  # (l, l) RᵀR, or (l,) its diagonal
     covariance_sigma: float

@@ -44,7 +44,7 @@ from primo.released.estimate.rounds.trial import is_used
 from primo.released.estimate.spectrum import possible_spectrum
 from primo.released.rounds import Pooled, ReleasedRound, Scales
 
-__all__ = ["expected_product", "own_outcome_moments", "pool"]
+__all__ = ["expected_product", "own_outcome_moments", "pool", "pooled_covariance"]
 
 Matrix = NDArray[np.float64]
 
@@ -59,8 +59,7 @@ def pool(plan: Plan, rounds: Sequence[ReleasedRound]) -> Pooled:
 
     Cost: O(width²·l) for the product ÂW̄, and sums over the rounds.
     """
-    shares, sigma1 = _weights(np.array([r.covariance_sigma for r in rounds]))
-    covariance = _mean(shares, [r.covariance for r in rounds])
+    covariance, sigma1 = pooled_covariance(rounds)
     rounds = [r for r, used in zip(rounds, is_used(plan, rounds), strict=True) if used]
     found = residual_lengths(plan, rounds)
     kappa = found.slopes
@@ -89,6 +88,12 @@ def pool(plan: Plan, rounds: Sequence[ReleasedRound]) -> Pooled:
         ),
         offset=offset,
     )
+
+
+def pooled_covariance(rounds: Sequence[ReleasedRound]) -> tuple[Matrix, float]:
+    """Return the mean covariance of rounds, by precision, and the scale of its noise."""
+    shares, sigma = _weights(np.array([r.covariance_sigma for r in rounds]))
+    return _mean(shares, [r.covariance for r in rounds]), sigma
 
 
 def own_outcome_moments(plan: Plan, rounds: Sequence[ReleasedRound]) -> tuple[Matrix, float]:
