@@ -32,6 +32,7 @@ from primo.released.uncertainty.system import (
     System,
     check_level,
     check_target,
+    residuals_agree,
     rows_whole,
     system_of,
 )
@@ -118,8 +119,8 @@ def goodness_of_fit(
     nothing is seen to be explained, more than 5 % of the variation could be explained there unnoticed;
     and where the interval would be longer than 0.75. R² is then not determined: its interval is [0, 1].
     The same holds where the outcome itself, or any feature, appears to have been cut to its bounds, or
-    varies less than the scales of its bounds say (`columns.bounds_fit`); after several rounds, where the
-    first one shortened many outcomes. Heavy tails that a norm alone shortened do not show in a release.
+    varies less than the scales of its bounds say (`columns.bounds_fit`); after several rounds, where many
+    rows were shortened or the residuals of the last round say otherwise. Heavy tails that a norm alone shortened do not show in a release.
     Interval and estimate always lie in [0, 1], the estimate in the interval.
     Guarantee: post-processing; costs no privacy. Cost: that of `primo.coefficients`.
     """
@@ -129,8 +130,11 @@ def goodness_of_fit(
     statistic, p = joint_p_values(system)
     q = benjamini_hochberg(p)
     estimate, lower, upper, trusted = _r_squared(system, level=level, target=target)
-    trusted &= bounds_fit(release).stated & (not system.warnings)
-    trusted &= rows_whole(release)
+    fits = bounds_fit(release)
+    trusted &= fits.stated & (not system.warnings) & rows_whole(release)
+    if fits.usable.all():  # residuals are those of all outcomes together
+        share = float(estimate @ system.variation) / max(float(system.variation.sum()), 1e-300)
+        trusted &= residuals_agree(release, share)
     return GoodnessOfFit(
         outcome_names=release.outcome_names,
         r_squared=estimate,

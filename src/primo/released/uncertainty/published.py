@@ -36,7 +36,13 @@ from primo.released.moments import ReleasedMoments, expect_release
 from primo.released.uncertainty.columns import bounds_fit
 from primo.released.uncertainty.fit import NOT_DETERMINED
 from primo.released.uncertainty.response import Responses, filter_responses
-from primo.released.uncertainty.system import MOST_EXPLAINED, System, rows_whole, system_of
+from primo.released.uncertainty.system import (
+    MOST_EXPLAINED,
+    System,
+    residuals_agree,
+    rows_whole,
+    system_of,
+)
 from primo.released.uncertainty.words import r2_words
 
 __all__ = ["PublishedRSquared", "published_r_squared"]
@@ -189,7 +195,9 @@ def _published(release: ReleasedMoments, estimation: Estimation) -> PublishedRSq
         pooled_error = max(float(pooled_error), UNKNOWN_ERROR)
     stated = fits.usable & (fits.stated_together or fits.stated)
     error = np.where(stated, error, np.maximum(error, UNKNOWN_ERROR))
-    sound = not system.warnings and rows_whole(release)
+    # Residuals are those of all outcomes together, also of those that are not usable.
+    agreed = not part.all() or residuals_agree(release, pooled)
+    sound = not system.warnings and rows_whole(release) and agreed
     return PublishedRSquared(
         outcome_names=release.outcome_names,
         r_squared=found,

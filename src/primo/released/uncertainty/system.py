@@ -25,7 +25,12 @@ from primo.released.estimate.bordered import arrowhead
 from primo.released.estimate.centring import mirror, reflect
 from primo.released.estimate.large import LARGE
 from primo.released.estimate.rounds import is_gradual
-from primo.released.estimate.rounds.lengths import features_kept, outcomes_kept
+from primo.released.estimate.rounds.lengths import (
+    features_kept,
+    is_stepped,
+    outcomes_kept,
+    residual_lengths,
+)
 from primo.released.estimate.rounds.pooling import own_outcome_moments
 from primo.released.kept import kept
 from primo.released.moments import ReleasedMoments
@@ -38,6 +43,7 @@ __all__ = [
     "System",
     "check_level",
     "check_target",
+    "residuals_agree",
     "rows_whole",
     "system_of",
     "variation_of",
@@ -48,6 +54,7 @@ Floats = NDArray[np.float64]
 INTERCEPT = "(intercept)"
 TARGETS = ("population", "rows")
 MOST_ADDED = 0.2  # of Σ(y − ȳ)², by the model of what was shortened, where R² is stated
+AGREEMENT = 0.1  # of R² with what is left in the residuals of the last round, where R² is stated
 MODEL_ERROR = 0.25  # of what that model adds, as a standard error
 MOST_EXPLAINED = 0.98  # of an outcome's variation, where the residual variance is estimated
 WELL_DETERMINED = 5.0  # eigenvalues above this many σ₁ are known well enough to divide by
@@ -427,6 +434,25 @@ def rows_whole(release: ReleasedMoments) -> bool:
     whole, fitted = _of_whole_rows(release)
     variation = float(variation_of(release)[0].sum()) / fitted
     return max(abs(whole - 1) * squares / variation, abs(1 / fitted - 1)) <= MOST_ADDED
+
+
+def residuals_agree(release: ReleasedMoments, explained: float) -> bool:
+    """Whether the residuals of the last round are about as long as this share explained leaves them.
+
+    It is another way to R², with other errors: the covariance has no part in it, and a model of lengths
+    has. True where rounds took no residuals of slopes.
+    """
+    plan = release.plan
+    if not release.rounds or not is_stepped(plan, release.rounds[-1]):
+        return True
+    own, _ = own_outcome_moments(plan, release.rounds)
+    _, kept = outcomes_kept(plan, release.rounds)
+    whole = float(np.trace(own) if own.ndim == 2 else own.sum()) / (kept * plan.n)
+    if plan.intercept:
+        means = release.association[-1] / (plan.n * plan.constant)
+        whole -= float(means @ means) - plan.l * release.mean_sigma**2
+    left = float(residual_lengths(plan, release.rounds).lengths[-1]) ** 2
+    return abs(left - (1 - explained) * whole) <= AGREEMENT * whole
 
 
 def _of_whole_rows(release: ReleasedMoments) -> tuple[float, float]:
