@@ -119,8 +119,9 @@ def goodness_of_fit(
     nothing is seen to be explained, more than 5 % of the variation could be explained there unnoticed;
     and where the interval would be longer than 0.75. R² is then not determined: its interval is [0, 1].
     The same holds where the outcome itself, or any feature, appears to have been cut to its bounds, or
-    varies less than the scales of its bounds say (`columns.bounds_fit`); after several rounds, where many
-    rows were shortened or the residuals of the last round say otherwise. Heavy tails that a norm alone shortened do not show in a release.
+    varies less than the scales of its bounds say (`columns.bounds_fit`); after several rounds, where
+    many rows were shortened, or the residuals of the last round say otherwise. Heavy tails that a norm
+    alone shortened do not show in a release.
     Interval and estimate always lie in [0, 1], the estimate in the interval.
     Guarantee: post-processing; costs no privacy. Cost: that of `primo.coefficients`.
     """
