@@ -133,9 +133,8 @@ def goodness_of_fit(
     estimate, lower, upper, trusted = _r_squared(system, level=level, target=target)
     fits = bounds_fit(release)
     trusted &= fits.stated & (not system.warnings) & rows_whole(release)
-    if fits.usable.all():  # residuals are those of all outcomes together
-        share = float(estimate @ system.variation) / max(float(system.variation.sum()), 1e-300)
-        trusted &= residuals_agree(release, share)
+    share = float(estimate @ system.variation) / max(float(system.variation.sum()), 1e-300)
+    trusted &= residuals_agree(release, share, fits.usable)
     return GoodnessOfFit(
         outcome_names=release.outcome_names,
         r_squared=estimate,

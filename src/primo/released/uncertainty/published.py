@@ -195,8 +195,7 @@ def _published(release: ReleasedMoments, estimation: Estimation) -> PublishedRSq
         pooled_error = max(float(pooled_error), UNKNOWN_ERROR)
     stated = fits.usable & (fits.stated_together or fits.stated)
     error = np.where(stated, error, np.maximum(error, UNKNOWN_ERROR))
-    # Residuals are those of all outcomes together, also of those that are not usable.
-    agreed = not part.all() or residuals_agree(release, pooled)
+    agreed = residuals_agree(release, pooled, fits.usable)
     sound = not system.warnings and rows_whole(release) and agreed
     return PublishedRSquared(
         outcome_names=release.outcome_names,

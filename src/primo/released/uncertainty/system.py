@@ -53,9 +53,9 @@ Floats = NDArray[np.float64]
 
 INTERCEPT = "(intercept)"
 TARGETS = ("population", "rows")
-MOST_ADDED = 0.2  # of Σ(y − ȳ)², by the model of what was shortened, where R² is stated
+MOST_ADDED = 0.35  # of Σ(y − ȳ)², by the model of what was shortened, where R² is stated
 AGREEMENT = 0.1  # of R² with what is left in the residuals of the last round, where R² is stated
-MODEL_ERROR = 0.25  # of what that model adds, as a standard error
+MODEL_ERROR = 0.5  # of what that model adds, as a standard error
 MOST_EXPLAINED = 0.98  # of an outcome's variation, where the residual variance is estimated
 WELL_DETERMINED = 5.0  # eigenvalues above this many σ₁ are known well enough to divide by
 RANK = 1e-10  # eigenvalues of an exact covariance below this share of the largest are zero
@@ -436,14 +436,18 @@ def rows_whole(release: ReleasedMoments) -> bool:
     return max(abs(whole - 1) * squares / variation, abs(1 / fitted - 1)) <= MOST_ADDED
 
 
-def residuals_agree(release: ReleasedMoments, explained: float) -> bool:
+def residuals_agree(release: ReleasedMoments, explained: float, usable: NDArray[np.bool_]) -> bool:
     """Whether the residuals of the last round are about as long as this share explained leaves them.
 
     It is another way to R², with other errors: the covariance has no part in it, and a model of lengths
-    has. True where rounds took no residuals of slopes.
+    has. True where rounds took no residuals of slopes, and where outcomes that are not `usable` (l,) make
+    up more than a tenth of the variation: lengths are those of all outcomes together.
     """
     plan = release.plan
     if not release.rounds or not is_stepped(plan, release.rounds[-1]):
+        return True
+    variation, _ = variation_of(release)
+    if variation[~usable].sum() > 0.1 * variation.sum():
         return True
     own, _ = own_outcome_moments(plan, release.rounds)
     _, kept = outcomes_kept(plan, release.rounds)
