@@ -440,8 +440,8 @@ def residuals_agree(release: ReleasedMoments, explained: float, usable: NDArray[
     """Whether the residuals of the last round are about as long as this share explained leaves them.
 
     It is another way to R², with other errors: the covariance has no part in it, and a model of lengths
-    has. True where rounds took no residuals of slopes, and where outcomes that are not `usable` (l,) make
-    up more than a tenth of the variation: lengths are those of all outcomes together.
+    has. True where rounds took no residuals of slopes, and where outcomes that are not `usable` (l,)
+    make up more than a tenth of the variation: lengths are those of all outcomes together.
     """
     plan = release.plan
     if not release.rounds or not is_stepped(plan, release.rounds[-1]):
