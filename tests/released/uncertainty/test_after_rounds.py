@@ -59,7 +59,7 @@ class TestRSquared:
         assert found.trusted.all()
         np.testing.assert_allclose(found.r_squared, true, atol=0.06)
 
-    @pytest.mark.parametrize("norm", [1.15, 1.3, 1.5])  # 20, 10, 4 % are added
+    @pytest.mark.parametrize("norm", [1.0, 1.15, 1.3, 1.5])  # 24, 20, 10, 4 % are added
     def test_outcomes_that_were_shortened_a_little_count_as_whole(self, norm):
         release, true = fitted(norm, n=20_000)
         found = release.goodness_of_fit()
@@ -68,7 +68,7 @@ class TestRSquared:
         assert ((found.lower <= true) & (true <= found.upper)).all()
 
     def test_shortened_outcomes_leave_it_open(self):
-        release, _ = fitted(0.9)
+        release, _ = fitted(0.7)
         found = release.goodness_of_fit()
         assert not found.trusted.any()
         assert (found.lower == 0).all()
