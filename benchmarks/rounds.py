@@ -70,8 +70,8 @@ class Line:
         return max(self.rivals, key=lambda name: self.rivals[name])
 
 
-def lines(repeats: int, only: str, absent: dict[str, str]) -> Iterator[Line]:
-    """Run the cells whose name contains `only`; say in `absent` why a cell cannot be run."""
+def lines(repeats: int, only: str, skip: str | None, absent: dict[str, str]) -> Iterator[Line]:
+    """Run the cells whose name contains `only`, and not `skip`; say in `absent` why one is not run."""
     from experiments.figures.features import Data, MissingData
     from experiments.figures.grid import read_studies
     from experiments.figures.methods import METHODS
@@ -90,6 +90,9 @@ def lines(repeats: int, only: str, absent: dict[str, str]) -> Iterator[Line]:
             cell = unit.cell
             rival = stored.get((cell.features, cell.outcomes, cell.l, unit.repeat))
             if rival is None or unit.repeat >= repeats or only not in str(cell):
+                continue
+            if skip is not None and skip in str(cell):
+                absent[str(cell)] = f"left out by --skip {skip}"
                 continue
             seed = _seed(str(cell), unit.repeat)
             try:
@@ -140,7 +143,7 @@ def page(found: list[Line], absent: dict[str, str]) -> str:
     if not missed and not below:
         text.append("- nothing")
     if absent:
-        text += ["", "Not run, for want of data or of a package:", ""]
+        text += ["", "Not run:", ""]
         text += [f"- {name}: {reason}" for name, reason in absent.items()]
     return "\n".join(text) + "\n"
 
@@ -151,11 +154,12 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write docs/rounds.md")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", default="", help="cells whose name contains this")
+    parser.add_argument("--skip", help="leave out cells whose name contains this (gan: hours)")
     given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     found: list[Line] = []
     absent: dict[str, str] = {}
-    for line in lines(given.repeats, given.only, absent):
+    for line in lines(given.repeats, given.only, given.skip, absent):
         print(f"{line.name}: {line.rounds:.4f}, {line.margin:+.4f} to {line.best}", flush=True)
         found.append(line)
     if given.write:
