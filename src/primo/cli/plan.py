@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from primo.cli.option_types import AUTO, PROTECTIONS, WholeOrAuto
+from primo.cli.option_types import AUTO, PROTECTIONS, Rounds, Whole
 from primo.cli.options import cost_options, forecast_options, json_option
 from primo.cli.output import say, show_json
 from primo.cli.render import spelled
@@ -23,9 +23,9 @@ __all__ = ["plan"]
 @click.command(
     epilog="Example:  primo plan --rows 20000 --features 25 --outcomes 1001 --epsilon 5 --protect both"
 )
-@click.option("--rows", type=click.IntRange(min=1), required=True, help="Number of rows (people).")
-@click.option("--features", type=click.IntRange(min=1), required=True, help="Number of features.")
-@click.option("--outcomes", type=click.IntRange(min=1), required=True, help="Number of outcomes.")
+@click.option("--rows", type=Whole(min=1), required=True, help="Number of rows (people).")
+@click.option("--features", type=Whole(min=1), required=True, help="Number of features.")
+@click.option("--outcomes", type=Whole(min=1), required=True, help="Number of outcomes.")
 @cost_options
 @click.option(
     "--protect",
@@ -52,7 +52,7 @@ __all__ = ["plan"]
 )
 @click.option(
     "--rounds",
-    type=WholeOrAuto(),
+    type=Rounds(),
     default=AUTO,
     show_default=True,
     help="Predict so many rounds too, or as many as auto takes, beside one.",
@@ -67,7 +67,7 @@ __all__ = ["plan"]
 )
 @click.option(
     "--block-size",
-    type=click.IntRange(min=2),
+    type=Whole(min=2),
     default=50,
     show_default=True,
     help="Features in a block.",
