@@ -74,7 +74,9 @@ __all__ = ["plan"]
 )
 @click.option("--intercept/--no-intercept", default=True, help="Fit an intercept.")
 @click.option(
-    "--target-r2", type=float, help="Find the epsilon that reaches this R² (instead of --epsilon)."
+    "--target-r2",
+    type=float,
+    help="Find the epsilon that reaches this R² with one round (instead of --epsilon).",
 )
 @json_option
 def plan(
@@ -124,14 +126,8 @@ def plan(
         _show_blocks({**shape, "epsilon": epsilon}, covariance, block_size, protect, signal, json_)
         return
     if target_r2 is not None:
-        protection = protect or "both"
         with working("simulating releases"):
-            epsilon = epsilon_for(target_r2, protection=protection, signal=signal, **shape)
-        if not json_:
-            say(
-                f"R² = {target_r2:g} is predicted to need epsilon = {epsilon:.3g} ({protection}; found "
-                "to 1 % for the simulated rows, whose own error is beside the R² below)."
-            )
+            epsilon = epsilon_for(target_r2, protection=protect or "both", signal=signal, **shape)
     assert epsilon is not None
     with working("simulating releases"):
         found = compare_plans(
@@ -140,6 +136,13 @@ def plan(
     if json_:
         show_json(found.to_dict())
         return
+    if target_r2 is not None:
+        one = " with one round" if found.several_rounds else ""
+        say(
+            f"R² = {target_r2:g} is predicted to need epsilon = {epsilon:.3g}{one} "
+            f"({protect or 'both'}; found to 1 % for the simulated rows, whose own error is beside the "
+            "R² below)."
+        )
     click.echo(found.render(spelled))
 
 
