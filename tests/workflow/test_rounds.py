@@ -181,9 +181,15 @@ def test_the_statement_says_rounds():
 @pytest.mark.parametrize(
     ("of_residuals", "said"),
     [
-        (0, "What was explained was too little for residuals, so all rounds looked at the outcomes"),
+        (
+            0,
+            "What was explained was too little for residuals, so all rounds looked at the outcomes",
+        ),
         (1, "1 of the 3 rounds looked at residuals of coefficients that the rounds before had"),
-        (2, "Each round after the first looked at residuals of coefficients that the rounds before"),
+        (
+            2,
+            "Each round after the first looked at residuals of coefficients that the rounds before",
+        ),
     ],
 )
 def test_the_statement_says_what_the_rounds_looked_at(tmp_path, of_residuals, said):

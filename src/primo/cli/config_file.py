@@ -90,9 +90,13 @@ def _check_kind(parameter: click.Parameter, value: Any, *, where: str, key: str)
     kinds = (int, float) if numeric else bool if getattr(parameter, "is_flag", False) else str
     many = parameter.multiple if isinstance(parameter, click.Option) else False
     items = value if many and isinstance(value, list) else [value]
-    if not all(isinstance(item, kinds) and not (numeric and isinstance(item, bool)) for item in items):
+    if not all(
+        isinstance(item, kinds) and not (numeric and isinstance(item, bool)) for item in items
+    ):
         wanted = "a number" if numeric else "true or false" if kinds is bool else "text in quotes"
-        shown = stated if numeric else f"{where}: {key}"  # the address of a ledger may hold a password
+        shown = (
+            stated if numeric else f"{where}: {key}"
+        )  # the address of a ledger may hold a password
         raise InputError(f"{shown} must be {wanted}" + (", or a list of such" if many else ""))
 
 

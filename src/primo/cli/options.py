@@ -145,7 +145,9 @@ release_options = together(
         "correlations the published scores are made with. May be repeated, or a pattern.",
     ),
     click.option(
-        "--covariance-rows", type=Whole(min=1), help="Compute the covariance from a sample of so many rows."
+        "--covariance-rows",
+        type=Whole(min=1),
+        help="Compute the covariance from a sample of so many rows.",
     ),
     click.option("--public-covariance", type=FILE, help=".npy: covariance of a public panel."),
     click.option("--public-mean", type=FILE, help=".npy: means of the same panel."),

@@ -269,7 +269,10 @@ class PlanComparison:
                 )
         lines = _wrap(text)
         if self.better:
-            lines += ["", f"  Better public knowledge, everything else unchanged: predicted R²{one}"]
+            lines += [
+                "",
+                f"  Better public knowledge, everything else unchanged: predicted R²{one}",
+            ]
             lines += [
                 line for better in self.better for line in _wrap(f"- {better.render(spell)}.")
             ]
