@@ -94,9 +94,8 @@ def _check_kind(parameter: click.Parameter, value: Any, *, where: str, key: str)
         isinstance(item, kinds) and not (numeric and isinstance(item, bool)) for item in items
     ):
         wanted = "a number" if numeric else "true or false" if kinds is bool else "text in quotes"
-        shown = (
-            stated if numeric else f"{where}: {key}"
-        )  # the address of a ledger may hold a password
+        # Text is not shown: the address of a ledger may hold a password.
+        shown = stated if numeric else f"{where}: {key}"
         raise InputError(f"{shown} must be {wanted}" + (", or a list of such" if many else ""))
 
 

@@ -64,7 +64,14 @@ def _one_round(ctx: click.Context, _: click.Parameter, value: int | str | None) 
 @out_options
 @forecast_options
 @json_option
-@click.option("--rounds", type=Rounds(), expose_value=False, hidden=True, callback=_one_round)
+@click.option(
+    "--rounds",
+    type=Rounds(),
+    expose_value=False,
+    hidden=True,
+    callback=_one_round,
+    help="Not for later outcomes, which are made in one round.",
+)
 @click.pass_context
 def extend(ctx: click.Context, /, **options: Any) -> None:
     """Release new outcomes of the same people; only their association is paid for."""
