@@ -49,7 +49,7 @@ def _describe(command: click.Command) -> Iterator[str]:
     if command.epilog:
         label, example = command.epilog.split(":", 1)
         yield f"{label}: `{example.strip()}`\n"
-    options = [p for p in command.params if isinstance(p, click.Option)]
+    options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
     if options:
         yield "| option | meaning |\n|---|---|"
         yield "\n".join(_row(option) for option in options) + "\n"

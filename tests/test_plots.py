@@ -71,7 +71,7 @@ def test_a_figure_without_points_says_why():
     poor = model.fit(rng.uniform(-1, 1, size=(300, 4)), rng.normal(size=(300, 2))).release_
     axes = primo.plots.r_squared(poor)
     assert not poor.goodness_of_fit().trusted.any()
-    assert "not determined for any outcome" in axes.texts[0].get_text()
+    assert "determined for none of the outcomes" in axes.texts[0].get_text()
 
 
 def test_the_chosen_budget_lies_on_the_curve(release):

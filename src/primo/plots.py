@@ -211,7 +211,7 @@ def r_squared(
     if len(order):
         ax.legend(frameon=False)
     else:
-        said = "R² is not determined for any outcome"
+        said = "R² is determined for none of the outcomes"
         ax.text(0.5, 0.5, said, transform=ax.transAxes, ha="center", color=PALE)
     return ax
 

@@ -1,6 +1,7 @@
 """Bad input: exit code 2, a sentence that names the value and the remedy, and nothing half-written."""
 
 import hashlib
+import json
 import os
 import stat
 from pathlib import Path
@@ -154,6 +155,59 @@ def test_a_configuration_with_an_unknown_option(folder, primo):
     Path("run.toml").write_text("epsilom = 3\n")
     _, err = primo("fit --config run.toml", code=2)
     assert "did you mean 'epsilon'" in err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("rounds = 2.5", 'rounds = 2.5 must be "auto" or a whole number from 1 to 64'),
+        ('rounds = "many"', 'rounds = "many" must be "auto" or a whole number from 1 to 64'),
+        ('rounds = "3"', 'rounds = "3" must be "auto" or'),
+        ("rounds = true", 'rounds = true must be "auto" or'),
+        ("rounds = [3]", 'rounds = [3] must be "auto" or'),
+        ("rounds = 65", 'rounds = 65 must be "auto" or'),
+        ("rows-per-person = 2.9", "rows-per-person = 2.9 must be a whole number, 1 or more"),
+        ("rows_per_person = 2.0", "rows_per_person = 2.0 must be a whole number, 1 or more"),
+        ('rows-per-person = "2"', 'rows-per-person = "2" must be a whole number, 1 or more'),
+        ("rows-per-person = 0", "rows-per-person = 0 must be a whole number, 1 or more"),
+        ("threads = 1.5", "threads = 1.5 must be a whole number from 1 to 1024"),
+        ("workers = true", "workers = true must be a whole number from 1 to 1024"),
+        ("covariance-rows = 10.5", "covariance-rows = 10.5 must be a whole number, 1 or more"),
+        ("epsilon = true", "epsilon = true must be a number"),
+        ("epsilon = false", "epsilon = false must be a number"),
+        ('epsilon = "5"', 'epsilon = "5" must be a number'),
+        ("intercept = 1", "intercept must be true or false"),
+        ('ledger = ["postgresql://me:word@host"]', "ledger must be text in quotes"),
+    ],
+)
+def test_a_configuration_with_a_value_of_another_kind(folder, primo, fit_line, line, said):
+    """A fraction is refused: cut off, the rows of a person would be too few for the guarantee."""
+    Path("run.toml").write_text(f"{line}\n")
+    _, err = primo(f"{fit_line} --config run.toml --dry-run", code=2)
+    assert f"primo: run.toml: {said}" in err
+    assert "word" not in err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("fit {data} --rounds many", '--rounds many must be "auto" or a whole number from 1 to 64'),
+        ("fit {data} --rounds 2.5", '--rounds 2.5 must be "auto" or a whole number from 1 to 64'),
+        ("fit {data} --rounds 65", '--rounds 65 must be "auto" or a whole number from 1 to 64'),
+        ("fit {data} --rows-per-person 2.9", "--rows-per-person 2.9 must be a whole number, 1 or"),
+        ("fit {data} --threads 0", "--threads 0 must be a whole number from 1 to 1024"),
+        ("audit --rounds auto", "--rounds auto must be a whole number from 1 to 64"),
+        ("audit --rounds 65", "--rounds 65 must be a whole number from 1 to 64"),
+        ("ld-blocks --panel p.bed --out o --most x", "--most x must be a whole number, 1 or more"),
+    ],
+)
+def test_a_number_that_is_not_whole_or_out_of_range(folder, primo, data_line, line, said):
+    assert f"primo: {said}" in primo(line.format(data=data_line), code=2)[1]
+
+
+def test_json_names_the_option_that_is_not_whole(folder, primo, fit_line):
+    out, _ = primo(f"{fit_line} --rows-per-person 2.9 --json", code=2)
+    assert json.loads(out)["error"]["argument"] == "--rows-per-person"
 
 
 def test_an_existing_release_is_not_overwritten(release, primo, fit_line):

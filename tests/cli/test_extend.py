@@ -42,6 +42,20 @@ def as_features(place):
     return Path("forged")
 
 
+def test_later_outcomes_are_made_in_one_round(release, primo):
+    line = f"{LINE} {BOUNDS} --release {release} --protect both --dry-run"
+    said = "--rounds 3 is not possible here: later outcomes are made in one round; leave it out"
+    assert said in primo(f"{line} --rounds 3", code=2)[1]
+    Path("run.toml").write_text("rounds = 3\n")
+    assert said in primo(f"{line} --config run.toml", code=2)[1]
+    Path("run.toml").write_text("rounds = 1.5\n")
+    assert "run.toml: rounds = 1.5 must be" in primo(f"{line} --config run.toml", code=2)[1]
+    plain = primo(line)[0]
+    Path("run.toml").write_text('rounds = "auto"\n')
+    assert primo(f"{line} --config run.toml")[0] == primo(f"{line} --rounds 1")[0] == plain
+    assert "--rounds" not in primo("extend --help")[0]
+
+
 def test_the_protection_has_to_be_stated(release, primo):
     _, err = primo(f"{LINE} {BOUNDS} --release {release} --out second", code=2)
     assert "--protect" in err

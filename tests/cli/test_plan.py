@@ -80,6 +80,20 @@ def test_rounds_are_explained_and_forecast():
         assert re.search(shown, " ".join(said.split()))
 
 
+def test_what_is_for_one_round_says_so_beside_several():
+    for rounds, said in ((3, True), (1, False)):
+        shown = (
+            CliRunner().invoke(main, [*SIZE, "--protect", "both", "--rounds", f"{rounds}"]).output
+        )
+        text = " ".join(shown.split())
+        assert ("--estimator filter: predicted R² with one round 0." in text) == said
+        assert ("--estimator filter: predicted R² 0." in text) != said
+        line = f"plan --rows 9000 --features 2 --outcomes 2 --target-r2 0.2 --rounds {rounds}"
+        text = " ".join(CliRunner().invoke(main, line).output.split())
+        assert (re.search(r"need epsilon = \S+ with one round \(both;", text) is not None) == said
+        assert (re.search(r"need epsilon = \S+ \(both;", text) is None) == said
+
+
 def test_rounds_auto_says_what_a_fit_would_take():
     for rows, count in ((50_000, 3), (500, 1)):
         line = f"plan --rows {rows} --features 4 --outcomes 300 --epsilon 1 --delta 1e-6 --protect both"
@@ -102,7 +116,7 @@ def test_rounds_auto_says_what_a_fit_would_take():
             "--rounds 4 is not possible here: there are more public features than rows",
         ),
         ("--rounds 0", '--rounds 0 must be "auto" or a whole number'),
-        ("--rounds x", "neither a whole number nor 'auto'"),
+        ("--rounds x", '--rounds x must be "auto" or a whole number from 1 to 64'),
     ],
 )
 def test_rounds_that_cannot_be(options, said):

@@ -84,10 +84,11 @@ def test_a_file_that_is_not_there(tmp_path):
         ({"lower": 1}, "needs lower and upper"),
         ({"centre": 0, "scale": 0}, "positive"),
         ({"centre": 0, "scale": 1}, "norm"),
-        ({"lower": "a", "upper": 1}, "must be a number"),
+        ({"lower": "a", "upper": 1}, "must be a finite number"),
         ({"lower": 0, "upper": 1, "centre": 0}, "needs lower and upper"),
         ({"lower": 0, "upper": 1, "norm": -1}, "positive"),
-        ({"lower": 0, "upper": float("inf")}, "must be a number"),
+        ({"lower": 0, "upper": float("inf")}, "upper = inf must be a finite number"),
+        ({"lower": float("nan"), "upper": 1}, "lower = nan must be a finite number"),
     ],
 )
 def test_wrong_limits_are_refused(spec, match):

@@ -100,6 +100,7 @@ MAKERS: dict[str, Callable[[], Release]] = {
             blocks=[0, 3, 6],
         )[0].release_
     ),
+    "rounds": lambda: fit(rounds=3)[0].release_,
     "extension": extension,
     "hostile": lambda: (
         fit(d=len(HOSTILE), l=2, columns=list(HOSTILE), outcomes=list(HOSTILE[2:]))[0].release_

@@ -155,6 +155,18 @@ def test_what_is_protected_and_what_is_not(pages, kind, protected, public):
     assert no.count("of every person") == len(public)
 
 
+def test_several_rounds_say_what_is_for_one(pages, releases):
+    release, said = releases("rounds"), words_of(pages("rounds"))
+    for sigma in (release.covariance_sigma, release.association_sigma, release.outcome_sigma):
+        assert f"σ = {number(sigma, 4)} in scaled units, all rounds together" in said
+    assert "Predicted R² by budget, with one round: this release has several" in said
+    assert "everything else unchanged, with one round." in said
+    plain = words_of(pages("plain"))
+    assert "Predicted R² by budget" in plain
+    assert "one round" not in plain
+    assert "all rounds together" not in plain
+
+
 def test_warnings_come_first(pages):
     assert "Not for publication." in pages("plain")
     assert 'May it be published?</h3><p class="value">No' in pages("plain")

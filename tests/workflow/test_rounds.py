@@ -178,6 +178,54 @@ def test_the_statement_says_rounds():
     assert "one release in" not in released(plan=plan_of(rounds=1)).statement()
 
 
+@pytest.mark.parametrize(
+    ("of_residuals", "said"),
+    [
+        (
+            0,
+            "What was explained was too little for residuals, so all rounds looked at the outcomes",
+        ),
+        (1, "1 of the 3 rounds looked at residuals of coefficients that the rounds before had"),
+        (
+            2,
+            "Each round after the first looked at residuals of coefficients that the rounds before",
+        ),
+    ],
+)
+def test_the_statement_says_what_the_rounds_looked_at(tmp_path, of_residuals, said):
+    release = released()
+    started = release.rounds[-1].coefficients
+    assert started.any()
+    rounds = [
+        dataclasses.replace(each, coefficients=started * (0 < number <= of_residuals))
+        for number, each in enumerate(release.rounds)
+    ]
+    release = dataclasses.replace(release, rounds=tuple(rounds))
+    text = " ".join(release.statement().split())
+    assert said in text
+    assert ("residuals of" in text) == bool(of_residuals)
+    assert ("and together they are one release" in text) == (not of_residuals)
+    assert ("outcomes themselves" in text) == (of_residuals < 2)
+    assert "shortened to a norm that follows from released numbers (" in text
+    primo.save_release(release, tmp_path / "release.npz")
+    assert primo.load_release(tmp_path / "release.npz").statement() == release.statement()
+
+
+def test_outcomes_of_noise_make_rounds_of_the_outcomes_themselves(tmp_path):
+    x, y = rows()
+    noise = np.random.default_rng(1).normal(size=y.shape)
+    plan = plan_of(epsilon=1.0, outcome_bounds=Bounds(lower=-3, upper=3))
+    release = released(array_source(x, noise), plan)
+    assert not any(each.coefficients.any() for each in release.rounds)
+    text = " ".join(release.statement().split())
+    assert "all rounds looked at the outcomes themselves, and together they are one release" in text
+    assert ("After the first round the outcomes were shortened" in text) == any(
+        each.clip < plan.outcomes.norm for each in release.rounds
+    )
+    bundle = primo.read_bundle(primo.write_bundle(release, tmp_path / "out"))
+    assert bundle.release.statement() == release.statement()
+
+
 def test_one_round_is_what_it_always_was():
     """No bit differs from a release of a plan that knows of no rounds."""
     one = released(plan=plan_of(rounds=1))

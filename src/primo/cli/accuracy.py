@@ -59,7 +59,7 @@ def show_accuracy(bundle: Bundle) -> None:
         return
     single = spread_words(_known(table, "published_r_squared", "published_trusted"), l)
     if together is not None:
-        label = "" if single.startswith("not") else "single outcomes: "
+        label = "" if single.startswith(("not", "determined")) else "single outcomes: "
         single = f"{together.about} {together.together}; {label}{single}"
         if l == 1:
             single = together.together

@@ -6,9 +6,10 @@ import dataclasses
 
 import click
 
-from primo.cli.option_types import PROTECTIONS
+from primo.cli.option_types import PROTECTIONS, Whole
 from primo.cli.options import json_option
 from primo.cli.output import say, show_json, table
+from primo.privacy.rounds import MOST_ROUNDS
 
 __all__ = ["audit"]
 
@@ -52,7 +53,7 @@ FOUND_ROWS, FOUND_CANARIES = 4000, 4
 )
 @click.option(
     "--rounds",
-    type=click.IntRange(min=1),
+    type=Whole(1, MOST_ROUNDS),
     default=1,
     show_default=True,
     help="Rounds of the release; all are attacked together.",
@@ -74,7 +75,7 @@ FOUND_ROWS, FOUND_CANARIES = 4000, 4
 )
 @click.option(
     "--trials",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     help="Number of releases; 4000 if not given, 400 with --norms auto, where each reads rows again.",
 )
 @click.option(

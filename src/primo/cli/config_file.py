@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import tomli_w
 from click.core import ParameterSource
 
 from primo._util.reading import unreadable
-from primo.cli.option_types import AUTO, FILE, WholeOrAuto
+from primo.cli.option_types import FILE, Rounds, Whole
 from primo.errors import InputError
 
 __all__ = ["checked", "config_option", "used_config"]
@@ -67,7 +68,7 @@ def checked(command: click.Command, settings: dict[str, Any], where: str) -> dic
             raise InputError(f"{where}: {key!r} is not an option of `primo {command.name}`{hint}")
         # A switch may be written under its other name: no-intercept = true.
         parameter = next(p for p in command.params if p.name == known[name])
-        _check_kind(parameter, value, f"{where}: {key}")
+        _check_kind(parameter, value, where=where, key=key)
         negative = f"--{name}" in parameter.secondary_opts
         many = isinstance(parameter, click.Option) and parameter.multiple
         one = many and not isinstance(value, list)
@@ -75,18 +76,43 @@ def checked(command: click.Command, settings: dict[str, Any], where: str) -> dic
     return found
 
 
-def _check_kind(parameter: click.Parameter, value: Any, where: str) -> None:
-    """Refuse a value of another type than the option has."""
-    numeric = isinstance(parameter.type, click.types.FloatParamType | click.types.IntParamType)
-    if isinstance(parameter.type, WholeOrAuto) and value == AUTO:
+def _check_kind(parameter: click.Parameter, value: Any, *, where: str, key: str) -> None:
+    """Refuse a value of another type than the option has, and a fraction of what is whole."""
+    stated = f"{where}: {key} = {_written(value)}"
+    if isinstance(parameter.type, Rounds):
+        _check_rounds(value, stated)
         return
-    numeric = numeric or isinstance(parameter.type, WholeOrAuto)
+    if isinstance(parameter.type, Whole):
+        if not parameter.type.fits(value):
+            raise InputError(f"{stated} must be {parameter.type.wanted}")
+        return
+    numeric = isinstance(parameter.type, click.types.FloatParamType)
     kinds = (int, float) if numeric else bool if getattr(parameter, "is_flag", False) else str
     many = parameter.multiple if isinstance(parameter, click.Option) else False
     items = value if many and isinstance(value, list) else [value]
-    if not all(isinstance(item, kinds) and (not numeric or item is not True) for item in items):
+    if not all(
+        isinstance(item, kinds) and not (numeric and isinstance(item, bool)) for item in items
+    ):
         wanted = "a number" if numeric else "true or false" if kinds is bool else "text in quotes"
-        raise InputError(f"{where} must be {wanted}" + (", or a list of such" if many else ""))
+        # Text is not shown: the address of a ledger may hold a password.
+        shown = stated if numeric else f"{where}: {key}"
+        raise InputError(f"{shown} must be {wanted}" + (", or a list of such" if many else ""))
+
+
+def _check_rounds(value: Any, stated: str) -> None:
+    from primo.planning.rounds import check_rounds
+
+    try:
+        check_rounds(value)
+    except InputError as error:
+        raise InputError(error.message.render(lambda _: stated)) from None
+
+
+def _written(value: Any) -> str:
+    """Write a value as a configuration file has it."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_written, value))}]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else str(value)
 
 
 def used_config(ctx: click.Context) -> str:

@@ -11,7 +11,7 @@ import click
 
 from primo.cli.config_file import config_option, used_config
 from primo.cli.data_options import data_options
-from primo.cli.option_types import PROTECTIONS
+from primo.cli.option_types import AUTO, PROTECTIONS, Rounds
 from primo.cli.options import (
     cost_options,
     engine_options,
@@ -23,9 +23,19 @@ from primo.cli.options import (
     out_options,
     person_option,
 )
-from primo.errors import InputError
+from primo.errors import Argument, InputError
 
 __all__ = ["extend"]
+
+
+def _one_round(ctx: click.Context, _: click.Parameter, value: int | str | None) -> None:
+    """Refuse several rounds, and say why."""
+    if value not in (None, 1, AUTO) and not ctx.resilient_parsing:
+        raise InputError(
+            Argument("rounds", value),
+            " is not possible here: later outcomes are made in one round",
+            remedy="leave it out",
+        )
 
 
 @click.command(
@@ -54,6 +64,14 @@ __all__ = ["extend"]
 @out_options
 @forecast_options
 @json_option
+@click.option(
+    "--rounds",
+    type=Rounds(),
+    expose_value=False,
+    hidden=True,
+    callback=_one_round,
+    help="Not for later outcomes, which are made in one round.",
+)
 @click.pass_context
 def extend(ctx: click.Context, /, **options: Any) -> None:
     """Release new outcomes of the same people; only their association is paid for."""

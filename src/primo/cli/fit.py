@@ -44,8 +44,8 @@ __all__ = ["fit"]
 def fit(ctx: click.Context, /, **options: Any) -> None:
     """Fit all outcomes under one privacy budget and publish a release.
 
-    Reads each row once (up to five times with --norms auto). The ledger is charged before the first
-    one is read.
+    Reads every row once in each round (--rounds; often 3 times by default), and up to four times more
+    with --norms auto. The ledger is charged before the first row is read.
     """
     from primo.cli.preview import preview
     from primo.cli.publish import run

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from primo.cli.option_types import Whole
 from primo.cli.options import json_option
 from primo.cli.output import counted, say, show_json
 from primo.cli.overwriting import check_output, force_option
@@ -39,14 +40,14 @@ __all__ = ["ld_blocks"]
 @click.option("--extract", type=click.Path(path_type=Path), help="List of variants to use.")
 @click.option(
     "--least",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=10,
     show_default=True,
     help="Fewest variants in a block.",
 )
 @click.option(
     "--most",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=100,
     show_default=True,
     help="Most variants in a block.",

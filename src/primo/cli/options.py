@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from primo.cli.data_options import missing_option
-from primo.cli.option_types import AUTO, FILE, PROTECTIONS, WholeOrAuto, together
+from primo.cli.option_types import AUTO, FILE, PROTECTIONS, Rounds, Whole, together
 from primo.privacy.norm_search import DEFAULT_SHARE
 
 __all__ = [
@@ -61,7 +61,7 @@ estimator_option = click.option(
 
 person_option = click.option(
     "--rows-per-person",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=1,
     show_default=True,
     help="How many rows one person may own; the ledger is charged for all of them.",
@@ -97,7 +97,7 @@ release_options = together(
     ),
     click.option(
         "--rounds",
-        type=WholeOrAuto(),
+        type=Rounds(),
         default=AUTO,
         show_default=True,
         help="How often the rows are read under the one budget: each round after the first looks at "
@@ -145,7 +145,9 @@ release_options = together(
         "correlations the published scores are made with. May be repeated, or a pattern.",
     ),
     click.option(
-        "--covariance-rows", type=int, help="Compute the covariance from a sample of so many rows."
+        "--covariance-rows",
+        type=Whole(min=1),
+        help="Compute the covariance from a sample of so many rows.",
     ),
     click.option("--public-covariance", type=FILE, help=".npy: covariance of a public panel."),
     click.option("--public-mean", type=FILE, help=".npy: means of the same panel."),
@@ -171,12 +173,12 @@ ledger_options = together(
 engine_options = together(
     click.option(
         "--threads",
-        type=click.IntRange(1, 1024),
+        type=Whole(1, 1024),
         help="Threads on this machine; default: its cores.",
     ),
     click.option(
         "--workers",
-        type=click.IntRange(1, 1024),
+        type=Whole(1, 1024),
         help="Worker processes of a local Dask cluster.",
     ),
     click.option("--scheduler", help="Address of a Dask scheduler, for example tcp://host:8786."),

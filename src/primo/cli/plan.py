@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from primo.cli.option_types import AUTO, PROTECTIONS, WholeOrAuto
+from primo.cli.option_types import AUTO, PROTECTIONS, Rounds, Whole
 from primo.cli.options import cost_options, forecast_options, json_option
 from primo.cli.output import say, show_json
 from primo.cli.render import spelled
@@ -23,9 +23,9 @@ __all__ = ["plan"]
 @click.command(
     epilog="Example:  primo plan --rows 20000 --features 25 --outcomes 1001 --epsilon 5 --protect both"
 )
-@click.option("--rows", type=click.IntRange(min=1), required=True, help="Number of rows (people).")
-@click.option("--features", type=click.IntRange(min=1), required=True, help="Number of features.")
-@click.option("--outcomes", type=click.IntRange(min=1), required=True, help="Number of outcomes.")
+@click.option("--rows", type=Whole(min=1), required=True, help="Number of rows (people).")
+@click.option("--features", type=Whole(min=1), required=True, help="Number of features.")
+@click.option("--outcomes", type=Whole(min=1), required=True, help="Number of outcomes.")
 @cost_options
 @click.option(
     "--protect",
@@ -52,7 +52,7 @@ __all__ = ["plan"]
 )
 @click.option(
     "--rounds",
-    type=WholeOrAuto(),
+    type=Rounds(),
     default=AUTO,
     show_default=True,
     help="Predict so many rounds too, or as many as auto takes, beside one.",
@@ -67,14 +67,16 @@ __all__ = ["plan"]
 )
 @click.option(
     "--block-size",
-    type=click.IntRange(min=2),
+    type=Whole(min=2),
     default=50,
     show_default=True,
     help="Features in a block.",
 )
 @click.option("--intercept/--no-intercept", default=True, help="Fit an intercept.")
 @click.option(
-    "--target-r2", type=float, help="Find the epsilon that reaches this R² (instead of --epsilon)."
+    "--target-r2",
+    type=float,
+    help="Find the epsilon that reaches this R² with one round (instead of --epsilon).",
 )
 @json_option
 def plan(
@@ -124,14 +126,8 @@ def plan(
         _show_blocks({**shape, "epsilon": epsilon}, covariance, block_size, protect, signal, json_)
         return
     if target_r2 is not None:
-        protection = protect or "both"
         with working("simulating releases"):
-            epsilon = epsilon_for(target_r2, protection=protection, signal=signal, **shape)
-        if not json_:
-            say(
-                f"R² = {target_r2:g} is predicted to need epsilon = {epsilon:.3g} ({protection}; found "
-                "to 1 % for the simulated rows, whose own error is beside the R² below)."
-            )
+            epsilon = epsilon_for(target_r2, protection=protect or "both", signal=signal, **shape)
     assert epsilon is not None
     with working("simulating releases"):
         found = compare_plans(
@@ -140,6 +136,13 @@ def plan(
     if json_:
         show_json(found.to_dict())
         return
+    if target_r2 is not None:
+        one = " with one round" if found.several_rounds else ""
+        say(
+            f"R² = {target_r2:g} is predicted to need epsilon = {epsilon:.3g}{one} "
+            f"({protect or 'both'}; found to 1 % for the simulated rows, whose own error is beside the "
+            "R² below)."
+        )
     click.echo(found.render(spelled))
 
 

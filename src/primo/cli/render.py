@@ -5,9 +5,18 @@ from __future__ import annotations
 import shlex
 from functools import partial
 
-from primo.errors import ABSENT, Advice, Argument, PrimoError, PrimoWarning, in_python
+from primo.errors import ABSENT, Advice, Argument, Part, PrimoError, PrimoWarning, in_python
 
-__all__ = ["ADVICE", "OPTIONS", "OPTIONS_OF", "PYTHON_ONLY", "in_options", "in_parts", "spelled"]
+__all__ = [
+    "ADVICE",
+    "OPTIONS",
+    "OPTIONS_OF",
+    "PYTHON_ONLY",
+    "argument_of",
+    "in_options",
+    "in_parts",
+    "spelled",
+]
 
 #: The option for each setting that a message of the library may speak of, or the word for it.
 OPTIONS = {
@@ -190,6 +199,12 @@ def in_parts(problem: PrimoError, *, command: str = "") -> dict[str, str | None]
 def spelled(part: Argument | Advice) -> str:
     """Spell one part of a text as the command line does."""
     return _spell(OPTIONS, part)
+
+
+def argument_of(option: str, value: object) -> Part:
+    """Return an option with its value as part of a message: an argument, where it is one."""
+    name = next((name for name, known in OPTIONS.items() if known == option), None)
+    return f"{option} {value}" if name is None else Argument(name, value)
 
 
 def _spell(options: dict[str, str], part: Argument | Advice) -> str:

@@ -117,6 +117,11 @@ class PlanComparison:
         return self.best(self.variants[0].protection)
 
     @property
+    def several_rounds(self) -> bool:
+        """Whether several rounds are forecast beside one; all other numbers are for one round."""
+        return any(found.predicted_r2 is not None for found in self.rounds)
+
+    @property
     def protections(self) -> tuple[Protection, ...]:
         """The protections compared, the strongest first."""
         return tuple(dict.fromkeys(v.protection for v in self.variants))
@@ -242,13 +247,14 @@ class PlanComparison:
 
     def _advice(self, spell: Callable[[Argument | Advice], str]) -> list[str]:
         chosen = self.recommended
+        one = " with one round" if self.several_rounds else ""
         settings = (
             Argument("protection", str(chosen.protection)),
             Argument("association", chosen.association),
             Argument("estimator", chosen.estimator),
         )
         text = (
-            f"Recommended: {', '.join(map(spell, settings))}: predicted R² "
+            f"Recommended: {', '.join(map(spell, settings))}: predicted R²{one} "
             f"{chosen.predicted_r2:.3f}; privacy costs {chosen.lost:.3f}."
         )
         if chosen.predicted_r2 < 0.1 * chosen.no_privacy_r2:
@@ -263,7 +269,10 @@ class PlanComparison:
                 )
         lines = _wrap(text)
         if self.better:
-            lines += ["", "  Better public knowledge, everything else unchanged: predicted R²"]
+            lines += [
+                "",
+                f"  Better public knowledge, everything else unchanged: predicted R²{one}",
+            ]
             lines += [
                 line for better in self.better for line in _wrap(f"- {better.render(spell)}.")
             ]

@@ -216,7 +216,7 @@ def _limit(spec: Mapping[str, Any], where: str) -> Limit:
     given = {key: spec[key] for key in _KEYS if key in spec}
     for key, value in given.items():
         if not is_number(value) or not np.isfinite(value):
-            raise BoundsError(f"{where} {key} = {value!r} must be a number")
+            raise BoundsError(f"{where} {key} = {value!r} must be a finite number")
     if given.keys() == {"lower", "upper"}:
         if not given["lower"] < given["upper"]:
             raise BoundsError(

@@ -281,10 +281,32 @@ def _rounds(release: ReleasedMoments) -> str:
         passes = f"{_count(plan.search_passes, 'time')} to find bounds, then {passes}"
     return (
         f"the rows were read {plan.search_passes + plan.round_count} times under the one guarantee "
-        f"above: {passes}. Each round after the first looked at residuals of coefficients that the "
-        "rounds before had released, shortened "
-        f"to a norm that follows from released numbers ({release.rounds[-1].clip:.4g} in the last). "
+        f"above: {passes}. {_looked_at(release)}. "
         f"What each spends was fixed before the first row was read: {each}"
+    )
+
+
+def _looked_at(release: ReleasedMoments) -> str:
+    """Say how many rounds looked at residuals: those whose coefficients are not all 0."""
+    plan, last = release.plan, release.rounds[-1]
+    of_residuals = sum(bool(released.coefficients.any()) for released in release.rounds)
+    shortened = (
+        f"shortened to a norm that follows from released numbers ({last.clip:.4g} in the last)"
+    )
+    if not of_residuals:
+        text = (
+            "What was explained was too little for residuals, so all rounds looked at the outcomes "
+            "themselves, and together they are one release"
+        )
+        if all(released.clip == plan.outcomes.norm for released in release.rounds):
+            return text
+        return f"{text}. After the first round the outcomes were {shortened}"
+    residuals = "residuals of coefficients that the rounds before had released"
+    if of_residuals == plan.round_count - 1:
+        return f"Each round after the first looked at {residuals}, {shortened}"
+    return (
+        f"{of_residuals} of the {plan.round_count} rounds looked at {residuals}, and the others at the "
+        f"outcomes themselves. What a round after the first looked at was {shortened}"
     )
 
 

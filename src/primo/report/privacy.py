@@ -209,7 +209,7 @@ def _numbers(release: ReleasedMoments) -> list[tuple[str, str]]:
     covariance = {
         CovarianceOrigin.REFERENCE: "of a public reference panel",
         CovarianceOrigin.EARLIER: f"{_sigma(release.covariance_sigma)}, of the earlier release",
-    }.get(plan.covariance_origin, _sigma(release.covariance_sigma))
+    }.get(plan.covariance_origin, _of_all(plan, release.covariance_sigma))
     projected = ", then projected" if plan.association == "projection" else ""
     if plan.perturbation is not None:
         projected = " at most, from the noise on the outcomes"
@@ -223,10 +223,10 @@ def _numbers(release: ReleasedMoments) -> list[tuple[str, str]]:
         ("Bounds of the features", _bound(plan.features)),
         ("Bounds of the outcomes", _bound(plan.outcomes)),
         ("Noise on the covariance XᵀX", covariance + sampled),
-        ("Noise on the association XᵀY", _sigma(release.association_sigma) + projected),
+        ("Noise on the association XᵀY", _of_all(plan, release.association_sigma) + projected),
         (
             "Noise on the outcome moments YᵀY",
-            _sigma(release.outcome_sigma) + (whole if plan.outcome_sigma else ""),
+            _of_all(plan, release.outcome_sigma) + (whole if plan.outcome_sigma else ""),
         ),
         *(
             (("Noise on each outcome of each row", _sigma(plan.row_sigma)),)
@@ -242,6 +242,11 @@ def _numbers(release: ReleasedMoments) -> list[tuple[str, str]]:
             else "refused",
         ),
     ]
+
+
+def _of_all(plan: Plan, sigma: float) -> str:
+    """Say a noise scale; that of several rounds is the one that they have together."""
+    return _sigma(sigma) + (", all rounds together" if plan.rounds is not None and sigma else "")
 
 
 def _sigma(sigma: float) -> str:

@@ -104,6 +104,7 @@ def plan_section(outlook: Outlook | str) -> Markup:
     return render(
         "plan.html",
         why_not=None,
+        one_round=made.one_round_r2 is not None,
         epsilon=number(epsilon, 4),
         r2=f"{made.r2:.3f}",
         no_privacy_r2=f"{made.no_privacy_r2:.3f}",

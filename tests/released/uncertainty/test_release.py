@@ -72,7 +72,9 @@ def test_doubt_is_said(world):
     release, _ = world(4, 30, epsilon=0.05)(np.random.default_rng(5))
     fit = release.goodness_of_fit()
     assert not fit.trusted.any()
-    assert "R² from the released numbers: not determined for any of the 30" in shown(release)
+    assert "R² from the released numbers: determined for none of the 30 outcomes alone" in shown(
+        release
+    )
     for doubt in release.doubts():
         assert doubt in " ".join(repr(release).split())
     assert fit.words(0) == ("not determined", "0 to 1")

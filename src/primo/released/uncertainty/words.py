@@ -20,7 +20,7 @@ def spread_words(known: NDArray[np.float64], l: int) -> str:
     """
     left = l - len(known)
     if not len(known):
-        return f"not determined for any of the {l} outcomes" if l > 1 else "not determined"
+        return f"determined for none of the {l} outcomes alone" if l > 1 else "not determined"
     if 2 * len(known) < l:
         return f"not determined for {left} of {l} single outcomes"
     low, middle, high = np.quantile(known, (0, 0.5, 1)).tolist()
