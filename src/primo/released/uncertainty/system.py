@@ -441,13 +441,13 @@ def residuals_agree(release: ReleasedMoments, explained: float, usable: NDArray[
 
     It is another way to R², with other errors: the covariance has no part in it, and a model of lengths
     has. True where rounds took no residuals of slopes, and where outcomes that are not `usable` (l,)
-    make up more than a tenth of the variation: lengths are those of all outcomes together.
+    make up more than a fifth of the variation: lengths are those of all outcomes together.
     """
     plan = release.plan
     if not release.rounds or not is_stepped(plan, release.rounds[-1]):
         return True
     variation, _ = variation_of(release)
-    if variation[~usable].sum() > 0.1 * variation.sum():
+    if variation[~usable].sum() > 0.2 * variation.sum():
         return True
     own, _ = own_outcome_moments(plan, release.rounds)
     _, kept = outcomes_kept(plan, release.rounds)
