@@ -28,11 +28,8 @@ from primo.planning.plan import CovarianceOrigin
 from primo.released.marginal_blocks import BlockStatistics
 from primo.released.marginal_effects import MarginalEffects, SummaryStatistics, effective_people
 from primo.released.moments import ReleasedMoments, expect_release
-from primo.released.uncertainty.system import (
-    MOST_EXPLAINED,
-    WELL_DETERMINED,
-    variation_of,
-)
+from primo.released.uncertainty.system import MOST_EXPLAINED, WELL_DETERMINED
+from primo.released.uncertainty.variation import variation_of
 from primo.variants import Variants
 
 __all__ = ["MarginalEffects", "SummaryStatistics", "summary_statistics"]

@@ -12,7 +12,8 @@ from primo.errors import InputError
 from primo.released.estimate.blocks.released import centred_blocks
 from primo.released.estimate.centring import centred
 from primo.released.moments import ReleasedMoments
-from primo.released.uncertainty.system import WELL_DETERMINED, variation_of
+from primo.released.uncertainty.system import WELL_DETERMINED
+from primo.released.uncertainty.variation import variation_of
 
 __all__ = ["Block", "Directions", "blocks_of", "directions_of"]
 

@@ -8,7 +8,8 @@ import pytest
 import primo
 from primo.released.estimate.rounds.trial import HELD, TRIED, is_gradual, is_lost
 from primo.released.uncertainty import trust
-from primo.released.uncertainty.system import rows_whole, system_of
+from primo.released.uncertainty.system import system_of
+from primo.released.uncertainty.variation import rows_whole
 
 
 def fitted(norm, *, rounds=3, n=5000, d=5, l=4, epsilon=5, protection="both"):

@@ -32,10 +32,9 @@ from primo.released.uncertainty.system import (
     System,
     check_level,
     check_target,
-    residuals_agree,
-    rows_whole,
     system_of,
 )
+from primo.released.uncertainty.variation import residuals_agree, rows_whole
 
 __all__ = [
     "FOUND",
@@ -201,12 +200,12 @@ def _r_squared(
     c1 = 4 * base * (within.sum(axis=0) + squares @ leaked) + 4 * own * (values @ within)
     c2 = 2 * np.sum(within * (posterior.crossed @ within + s2 * within), axis=0)
     c2 += 2 * squares @ leaked**2
-    variation = system.variation
+    variation, variation_variance = system.seen_variation
     excess = raw - bias
     estimate = np.clip(excess / (scale * variation), 0.0, 1.0)
     # In terms of R² = S/C, with the error of C.
     c1 = c1 * variation + 4 * sampling * (1 - estimate) ** 2 * variation
-    c2 = c2 * variation**2 + scale**2 * system.variation_variance + 4 * system.n * sampling**2
+    c2 = c2 * variation**2 + scale**2 * variation_variance + 4 * system.n * sampling**2
     kappa = float(ndtri((1 + level) / 2)) ** 2
     lower, upper = _inverted(
         estimate,
@@ -216,7 +215,7 @@ def _r_squared(
         square=c2,
         kappa=kappa,
     )
-    trusted = np.sqrt(system.variation_variance) <= MOST_VARIATION_ERROR * variation
+    trusted = np.sqrt(variation_variance) <= MOST_VARIATION_ERROR * variation
     trusted &= elsewhere <= POORLY_DETERMINED_SHARE * np.maximum(weighted, 1e-300)
     # Where no explained variation is seen, the reason must not be that it lies in the other directions:
     # what could go unnoticed there must be little.

@@ -39,10 +39,9 @@ from primo.released.uncertainty.response import Responses, filter_responses
 from primo.released.uncertainty.system import (
     MOST_EXPLAINED,
     System,
-    residuals_agree,
-    rows_whole,
     system_of,
 )
+from primo.released.uncertainty.variation import residuals_agree, rows_whole
 from primo.released.uncertainty.words import r2_words
 
 __all__ = ["PublishedRSquared", "published_r_squared"]
@@ -169,10 +168,10 @@ def _published(release: ReleasedMoments, estimation: Estimation) -> PublishedRSq
     explained = explained - responses.total(factor)
     excess_variance = responses.variance(factor)
     own, shared = _noise(system, theta, means)
-    variation = system.variation
+    variation, variation_variance = system.seen_variation
     found = np.minimum(explained / variation, 1.0)
     inside = np.clip(found, 0.0, 1.0)
-    relative = system.variation_variance / variation**2
+    relative = variation_variance / variation**2
     error = np.sqrt(
         (own + shared + excess_variance) / variation**2
         + found**2 * relative
@@ -187,7 +186,7 @@ def _published(release: ReleasedMoments, estimation: Estimation) -> PublishedRSq
     pooled_variance = responses.pooled_variance(factor, part)
     pooled_error = np.sqrt(
         (own[part].sum() + _shared_sum(system, theta[:, part]) + pooled_variance) / total**2
-        + pooled**2 * system.variation_variance[part].sum() / total**2
+        + pooled**2 * variation_variance[part].sum() / total**2
         + 4 * kept * (1 - kept) ** 2 / (system.n * min(int(part.sum()), 10))
     )
     found[part], error[part] = _toward_common(found[part], error[part], float(pooled_error))
