@@ -9,6 +9,8 @@ that is not reached is listed with its margin.
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
 import os
 import statistics
 from collections.abc import Iterator
@@ -70,8 +72,17 @@ class Line:
         return max(self.rivals, key=lambda name: self.rivals[name])
 
 
-def lines(repeats: int, only: str, skip: str | None, absent: dict[str, str]) -> Iterator[Line]:
-    """Run the cells whose name contains `only`, and not `skip`; say in `absent` why one is not run."""
+def lines(
+    repeats: int,
+    only: str,
+    skip: str | None,
+    absent: dict[str, str],
+    kept: dict[str, Line],
+) -> Iterator[Line]:
+    """Run the cells whose name contains `only`, and not `skip`; say in `absent` why one is not run.
+
+    Cells that are `kept` are not run again.
+    """
     from experiments.figures.features import Data, MissingData
     from experiments.figures.grid import read_studies
     from experiments.figures.methods import METHODS
@@ -91,6 +102,9 @@ def lines(repeats: int, only: str, skip: str | None, absent: dict[str, str]) -> 
             rival = stored.get((cell.features, cell.outcomes, cell.l, unit.repeat))
             if rival is None or unit.repeat >= repeats or only not in str(cell):
                 continue
+            if str(cell) in kept:
+                found[str(cell)] = []
+                continue
             if skip is not None and skip in str(cell):
                 absent[str(cell)] = f"left out by --skip {skip}"
                 continue
@@ -108,6 +122,9 @@ def lines(repeats: int, only: str, skip: str | None, absent: dict[str, str]) -> 
             ]
             found.setdefault(str(cell), []).append((*scores, rival.r2))
         for name, rows in found.items():
+            if name in kept:
+                yield kept[name]
+                continue
             means = [statistics.fmean(column) for column in zip(*rows, strict=True)]
             yield Line(
                 name=name,
@@ -154,14 +171,22 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write docs/rounds.md")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", default="", help="cells whose name contains this")
+    parser.add_argument("--keep", type=Path, help="keep cells in this file, and use those in it")
     parser.add_argument("--skip", help="leave out cells whose name contains this (gan: hours)")
     given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     found: list[Line] = []
     absent: dict[str, str] = {}
-    for line in lines(given.repeats, given.only, given.skip, absent):
+    kept = {}
+    if given.keep is not None and given.keep.exists():
+        lines_kept = map(json.loads, given.keep.read_text().splitlines())
+        kept = {line["name"]: Line(**line) for line in lines_kept}
+    for line in lines(given.repeats, given.only, given.skip, absent, kept):
         print(f"{line.name}: {line.rounds:.4f}, {line.margin:+.4f} to {line.best}", flush=True)
         found.append(line)
+        if given.keep is not None and line.name not in kept:
+            with given.keep.open("a") as file:
+                file.write(json.dumps(dataclasses.asdict(line)) + "\n")
     if given.write:
         (DOCS / "rounds.md").write_text(page(found, absent))
     else:

@@ -7,7 +7,7 @@ import math
 from primo.errors import Message
 from primo.planning.plan import Plan
 from primo.planning.rounds import why_one_round
-from primo.released.estimate.rounds.trial import LOST, lost_in_noise
+from primo.released.estimate.rounds.trial import LOST, MANY_OUTCOMES, lost_in_noise
 
 __all__ = [
     "association_noise",
@@ -57,10 +57,12 @@ def explain_rounds(made: Plan) -> tuple[int, Message]:
             f"rounds need less than {most:.0%}"
         )
     lost = made.covariance_noisy and lost_in_noise(made) > LOST
-    if lost and steps < SMALL and length_noise(made, MANY) < TOLD:
+    # With many outcomes and no intercept the estimator's own steps hardly gain anything.
+    small = SMALL if made.intercept or made.l < MANY_OUTCOMES else most
+    if lost and steps < small and length_noise(made, MANY) < TOLD:
         return MANY, Message.of(
-            "most of the covariance is lost in noise, that of the association is small, and many "
-            "small steps need no covariance"
+            "most of the covariance is lost in noise, that of the association is small enough, and "
+            "many small steps need no covariance"
         )
     # With an intercept the spread about the means comes from the rounds of the outcomes themselves, and
     # the first of many knows too little of it. Where the covariance is lost, every step is a short one.

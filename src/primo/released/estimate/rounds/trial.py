@@ -20,7 +20,17 @@ from primo.planning.plan import Plan
 from primo.released.estimate.rounds.lengths import is_of_outcomes, residual_lengths
 from primo.released.rounds import ReleasedRound
 
-__all__ = ["HELD", "LOST", "TRIED", "held", "is_gradual", "is_lost", "is_used", "lost_in_noise"]
+__all__ = [
+    "HELD",
+    "LOST",
+    "MANY_OUTCOMES",
+    "TRIED",
+    "held",
+    "is_gradual",
+    "is_lost",
+    "is_used",
+    "lost_in_noise",
+]
 
 MANY = 12  # rounds, at least, for steps this small
 LOST = 4.0  # radius of the covariance's noise over the mean eigenvalue of rows of full length
