@@ -38,7 +38,7 @@ HELD, TRIED = 4, 1  # rounds of the outcomes themselves at least, and of residua
 HELD_SHARE = 0.16  # of all rounds: what decides needs the same share of the budget
 #: Share of Σ‖y‖² that has to be explained by then: of few outcomes, and of this many or more, for which
 #: one release is the less accurate the more they are.
-EXPLAINED, EXPLAINED_BY_MANY, MANY_OUTCOMES = 0.5, 0.35, 20
+EXPLAINED, EXPLAINED_BY_MANY, MANY_OUTCOMES = 0.5, 0.25, 20
 
 
 def held(plan: Plan) -> int:
