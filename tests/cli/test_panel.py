@@ -268,6 +268,7 @@ def test_noise_on_the_outcomes_and_public_features_in_blocks(genotypes, primo, p
     cohort, _, height = genotypes
     Path("blocks.bed").write_text("1 0 9000\n2 0 9000\n3 0 9000\n")
     line = f"{FIT} --protect outcomes --association perturbed --covariance blocks"
+    line = line.replace("--epsilon 20", "--epsilon 40")  # an LDSC file needs the outcome's variance
     line += " --ld-blocks blocks.bed"
     planned = primo_json(f"{line} --dry-run")
     assert 0.1 < planned["predicted_r2"] < 0.5
