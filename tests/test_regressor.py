@@ -132,13 +132,14 @@ def test_two_fits_draw_different_noise_and_a_seed_the_same():
     np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-7, atol=1e-10)
 
 
-def test_a_seeded_release_says_that_it_is_not_for_publication():
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_seeded_release_says_that_it_is_not_for_publication(rounds):
     x, y, _ = cohort()
     with pytest.warns(primo.ReproducibleNoiseWarning, match="not private"):
-        fitted = model(random_state=3).fit(x, y)
+        fitted = model(random_state=3, rounds=rounds).fit(x, y)
     assert not fitted.release_.publishable
     assert "reproducible: not for publication" in repr(fitted.release_)
-    assert model().fit(x, y).release_.publishable
+    assert model(rounds=rounds).fit(x, y).release_.publishable
 
 
 def test_the_statement_says_what_a_steward_asks():

@@ -259,4 +259,9 @@ REUSE = (
         (Patch("wall/mechanism.py", "reproducible=bits.reproducible", "reproducible=False"),),
         ("tests/test_regressor.py::test_a_seeded_release_says_that_it_is_not_for_publication",),
     ),
+    Mutant(
+        "a seed does not mark a release of several rounds",
+        (Patch("workflow/pipeline.py", "reproducible=bits.reproducible", "reproducible=False"),),
+        ("tests/test_regressor.py::test_a_seeded_release_says_that_it_is_not_for_publication",),
+    ),
 )
