@@ -68,6 +68,12 @@ def _in_short(scores: Scores, claims: Sequence[Claim]) -> str:
     found = contests(scores)
     clear = [loss for loss in losses(scores, found) if not loss.noise]
     lines = [f"- Claims about the paper's algorithms {line}." for line in totals(claims)]
+    methods = {row.method for row in scores.rows}
+    if "primo" in methods and "primo-one-round" not in methods:
+        lines.append(
+            "- **primo has one round on this page**: these results were stored before several rounds "
+            "became the default. [Rounds](rounds.md) has the default, on most of the same data."
+        )
     if said := counts(found):
         lines.append(said)
     if clear:
