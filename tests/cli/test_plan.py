@@ -95,7 +95,7 @@ def test_what_is_for_one_round_says_so_beside_several():
 
 
 def test_rounds_auto_says_what_a_fit_would_take():
-    for rows, count in ((50_000, 3), (500, 1)):
+    for rows, count in ((50_000, 6), (500, 1)):
         line = f"plan --rows {rows} --features 4 --outcomes 300 --epsilon 1 --delta 1e-6 --protect both"
         shown = CliRunner().invoke(main, f"{line} --outcome-norm 5 --rounds auto --json")
         (said,) = json.loads(shown.output)["rounds"]

@@ -104,7 +104,7 @@ def test_residuals_of_public_outcomes_have_noise_and_the_outcomes_have_none():
     np.testing.assert_array_equal(release.association[-1], first.association[-1])
 
 
-@pytest.mark.parametrize(("l", "rounds"), [(4, 3), (1001, 1)])
+@pytest.mark.parametrize(("l", "rounds"), [(4, 6), (1001, 1)])
 def test_auto_takes_rounds_or_a_projection_by_what_is_predicted(l, rounds):
     """Where outcomes are public and many, the projection is better than any number of rounds."""
     bounds = {"feature_bounds": primo.Bounds(norm=4.0), "outcome_bounds": primo.Bounds(norm=l**0.5)}
@@ -170,10 +170,10 @@ def test_a_comparison_says_what_rounds_bring():
     assert plain.rounds == ()
     assert table.variants == plain.variants
     both, features, outcomes = table.rounds
-    assert (both.count, features.count, outcomes.count) == (3, 3, 3)
+    assert (both.count, features.count, outcomes.count) == (6, 6, 6)
     assert features.predicted_r2 > table.best("features").predicted_r2
     assert both.predicted_r2 > table.best("both").predicted_r2
-    assert "- both, rounds=3: 0." in str(table)
+    assert "- both, rounds=6: 0." in str(table)
     assert "instead of" in str(table)
     assert "Several rounds" not in str(plain)
     assert table.to_dict()["rounds"][0]["predicted_r2"] == both.predicted_r2

@@ -9,7 +9,14 @@ from primo.errors import InputError, PrivacyError
 from primo.planning.guarantee import check_plan
 from primo.planning.rounds import clip_of_round, round_plan
 from primo.privacy.bounds import Bounds
-from primo.privacy.rounds import MOST_ROUNDS, make_rounds, round_shares, round_spent
+from primo.privacy.rounds import (
+    FIRST_SHARE,
+    MOST_ROUNDS,
+    SMALL_STEP_ROUNDS,
+    make_rounds,
+    round_shares,
+    round_spent,
+)
 
 COMMON = {
     "n": 1000,
@@ -28,10 +35,13 @@ def plan_of(**changes):
 
 @pytest.mark.parametrize("count", [1, 2, 5, MOST_ROUNDS])
 @pytest.mark.parametrize("mu", [0.01, 0.45, 3.0])
-def test_shares_add_up_and_nothing_more_is_spent(count, mu):
-    shares = round_shares(count)
+@pytest.mark.parametrize("first", [0.0, FIRST_SHARE])
+def test_shares_add_up_and_nothing_more_is_spent(count, mu, first):
+    shares = round_shares(count, first=first)
+    assert len(shares) == count
     assert sum(shares) == pytest.approx(1, abs=1e-12)
-    assert list(shares) == sorted(shares)
+    assert shares[0] == pytest.approx(1 if count == 1 else max(first, 1 / count))
+    assert len(set(shares[1:])) <= 1
     rounds = make_rounds(mu=mu, split=2.0, n=5000, shares=shares)
     spent = rounds.spent(covariance_noisy=True)
     # Two-sided: at most mu², as a fraction, and not a millionth less.
@@ -51,6 +61,24 @@ def test_rounds_and_norm_search_together_spend_mu(protection, norm):
     spent += sum(search.spent for search in searches if search is not None)
     assert (plan.norm_search is not None) == (norm == "auto")
     assert 0.9999 * plan.mu**2 < spent <= Fraction(plan.mu) ** 2
+    check_plan(plan)
+
+
+@pytest.mark.parametrize(
+    ("changes", "share"),
+    [
+        ({}, FIRST_SHARE),
+        ({"fit_intercept": False}, 1 / 5),
+        ({"protection": "outcomes"}, FIRST_SHARE),
+        ({"protection": "features"}, 1 / 5),
+        ({"rounds": 2}, 1 / 2),
+        ({"rounds": SMALL_STEP_ROUNDS}, 1 / SMALL_STEP_ROUNDS),
+    ],
+)
+def test_the_first_round_has_a_third_where_means_are_private(changes, share):
+    plan = plan_of(**changes)
+    spent = [round_spent(grid, covariance_noisy=plan.covariance_noisy) for grid in plan.rounds.grids]
+    assert float(spent[0] / sum(spent)) == pytest.approx(share, rel=1e-5)
     check_plan(plan)
 
 
@@ -88,7 +116,7 @@ def test_the_plan_of_a_round_states_what_it_spends():
 
 def test_residuals_of_public_outcomes_have_the_noise_of_private_ones():
     """A round of the outcomes themselves has exact outcome moments; one of residuals that of `both`."""
-    plan, both = plan_of(protection="features"), plan_of()
+    plan, both = plan_of(protection="features", rounds=3), plan_of(rounds=3)
     assert (plan.grid, plan.rounds, plan.mu, plan.margin) == (
         both.grid,
         both.rounds,

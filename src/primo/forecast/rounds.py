@@ -17,23 +17,24 @@ __all__ = [
     "recommend_rounds",
 ]
 
-FEW, SOME, MANY = 3, 6, 50
+FEW, SOME, MORE, MANY = 3, 6, 9, 50
 
 #: Relative noise of the mean squared length of residuals, as a round tells it, above which clips would
 #: follow the noise.
 TOLD = 0.1
 
 #: Noise of the association of all rounds over the largest that is possible, above which steps would
-#: follow the noise (with an intercept, whose means are noisy, too; and without one); up to which small
-#: steps get far enough; and up to which more than a few rounds are worth it.
-FOLLOWED, FOLLOWED_ALONE, SMALL, CLEAR = 0.1, 0.15, 0.05, 0.03
+#: follow the noise (with an intercept, whose means are noisy, too; and without one); and up to which
+#: small steps get far enough.
+FOLLOWED, FOLLOWED_ALONE, SMALL = 0.1, 0.15, 0.05
 
 
 def recommend_rounds(made: Plan) -> int:
     """Return how many rounds a release should have that could have several.
 
-    Many where most of the covariance is lost in noise, otherwise some or few; one where a round could
-    not tell how long residuals are, or the association is too noisy to take steps by.
+    Many where most of the covariance is lost in noise, otherwise some; few where one of so many rounds
+    could not tell how long residuals are; one where one of few could not, or where the association is
+    too noisy to take steps by.
     `made` is its plan with one round. Guarantee: a function of the plan, so of public numbers alone.
     """
     return explain_rounds(made)[0]
@@ -64,10 +65,10 @@ def explain_rounds(made: Plan) -> tuple[int, Message]:
             "most of the covariance is lost in noise, that of the association is small enough, and "
             "many small steps need no covariance"
         )
-    # With an intercept the spread about the means comes from the rounds of the outcomes themselves, and
-    # the first of many knows too little of it. Where the covariance is lost, every step is a short one.
-    some = lost or (not made.intercept and steps < CLEAR)
-    count = SOME if some and length_noise(made, SOME) < TOLD else FEW
+    # With an intercept a third of the budget goes to the first round, and fewer share the rest. Where
+    # the covariance is lost, steps are short however many there are.
+    wanted = SOME if made.intercept or lost else MORE
+    count = next(k for k in (wanted, SOME, FEW) if k == FEW or length_noise(made, k) < TOLD)
     return count, Message.of(
         f"noise is small enough for rounds: {noise:.1%} of the largest that is possible in the "
         f"residuals' squared length (less than {TOLD:.0%} is needed), {steps:.1%} in the association "

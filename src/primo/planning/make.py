@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -35,7 +36,7 @@ from primo.privacy.grid import Grid, joint_grid, make_grid
 from primo.privacy.norm_search import DEFAULT_SHARE
 from primo.privacy.perturbation import perturbation
 from primo.privacy.protection import Protection
-from primo.privacy.rounds import make_rounds, round_shares
+from primo.privacy.rounds import FIRST_SHARE, SMALL_STEP_ROUNDS, make_rounds, round_shares
 from primo.privacy.sensitivity import joint_distance
 
 __all__ = ["FULL_OUTCOME_MOMENTS", "extension_plan", "make_plan"]
@@ -128,7 +129,7 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
             searches=searches,
             split=(settings.split or split_ratio(l)) if paid else 2.0,
             n=n,
-            count=count,
+            shares=_shares(count, means=intercept and protection.outcomes_private),
             starts=starts,
             features=features.clip(d, "features"),
         )
@@ -173,7 +174,7 @@ def _exact_noise(
     searches: Searches,
     split: float,
     n: int,
-    count: int,
+    shares: Sequence[float],
     starts: NDArray[np.int64] | None,
     features: Clip,
 ) -> Noise:
@@ -181,12 +182,12 @@ def _exact_noise(
     left = remaining_mu(mu, searches)
     rounds, blocks, perturbed = None, None, None
     if starts is not None:
-        shares = block_shares(features, starts, settings.block_norms)
-        grid, blocks = block_grid(mu=left, n=n, starts=starts, shares=shares)
-    elif count == 1:
+        inside = block_shares(features, starts, settings.block_norms)
+        grid, blocks = block_grid(mu=left, n=n, starts=starts, shares=inside)
+    elif len(shares) == 1:
         grid = joint_grid(mu=left, split=split, n=n)
     else:
-        rounds = make_rounds(mu=left, split=split, n=n, shares=round_shares(count))
+        rounds = make_rounds(mu=left, split=split, n=n, shares=shares)
         grid = rounds.grids[0]
     if settings.association == "perturbed":
         perturbed = perturbation(mu=left, radius_squared=grid.outcome_radius_squared)
@@ -201,6 +202,14 @@ def _exact_noise(
         blocks=blocks,
         perturbation=perturbed,
     )
+
+
+def _shares(count: int, *, means: bool) -> tuple[float, ...]:
+    """Return the shares of mu² of rounds; `means` says whether outcomes have means that are private.
+
+    Where small steps may follow, several rounds of the outcomes themselves come first in any case.
+    """
+    return round_shares(count, first=FIRST_SHARE if means and count < SMALL_STEP_ROUNDS else 0.0)
 
 
 def _round_count(settings: Settings, origin: CovarianceOrigin) -> int:

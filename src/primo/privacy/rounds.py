@@ -17,9 +17,10 @@ from primo.privacy.grid import Grid, joint_grid
 from primo.privacy.sensitivity import joint_distance
 
 __all__ = [
-    "GROWTH",
+    "FIRST_SHARE",
     "LARGEST_CLIP_RATIO",
     "MOST_ROUNDS",
+    "SMALL_STEP_ROUNDS",
     "Rounds",
     "make_rounds",
     "round_shares",
@@ -29,9 +30,12 @@ __all__ = [
 #: More rounds are refused: each costs a pass over the rows, and its numbers are all kept.
 MOST_ROUNDS = 64
 
-#: The budget of a round over that of the round before. Equal budgets do as well as growing ones, and the
-#: first round, the only one that sees the outcomes' own moments, is not starved.
-GROWTH = 1.0
+#: From so many rounds on, rounds may take small steps (`released.estimate.rounds.trial`).
+SMALL_STEP_ROUNDS = 12
+
+#: Of mu², that the first round gets where outcomes are private and have an intercept. It alone sees all
+#: of how long outcomes are, and the spread about their means is a small part of that.
+FIRST_SHARE = 1 / 3
 
 #: The outcomes' norm over the clip of a round, at most: predictions that are exact in steps of a
 #: smaller clip could not be as long as outcomes (`planning.residuals`).
@@ -62,10 +66,15 @@ def round_spent(grid: Grid, *, covariance_noisy: bool) -> Fraction:
     return joint_distance(grid.p if covariance_noisy else 0 * grid.p, grid.q, grid.s)
 
 
-def round_shares(count: int, *, growth: float = GROWTH) -> tuple[float, ...]:
-    """Return the shares of mu² of the rounds; they add up to 1."""
-    sizes = [growth**t for t in range(count)]
-    return tuple(size / math.fsum(sizes) for size in sizes)
+def round_shares(count: int, *, first: float = 0.0) -> tuple[float, ...]:
+    """Return the shares of mu² of the rounds; they add up to 1.
+
+    The first round has the share `first`, and no less than any other; the others have equal shares.
+    """
+    if count == 1:
+        return (1.0,)
+    first = max(first, 1 / count)
+    return (first, *[(1 - first) / (count - 1)] * (count - 1))
 
 
 def make_rounds(*, mu: float, split: float, n: int, shares: Sequence[float]) -> Rounds:

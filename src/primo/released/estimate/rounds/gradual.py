@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from primo.planning.plan import Plan
 from primo.released.estimate.rounds.lengths import residual_lengths
 from primo.released.estimate.rounds.pooling import expected_product, pool
-from primo.released.estimate.rounds.trial import TRIED, held, is_gradual
+from primo.released.estimate.rounds.trial import HELD, TRIED, is_gradual
 from primo.released.estimate.spectrum import possible_spectrum
 from primo.released.rounds import ReleasedRound
 
@@ -59,10 +59,9 @@ def gradual_step(
     Guarantee: a deterministic function of released numbers.
     Cost: one decomposition of the covariance and four products of width² by l.
     """
-    first = held(plan)
-    if len(rounds) == first:
+    if len(rounds) == HELD:
         return estimate(rounds)
-    if first < len(rounds) < first + TRIED:
+    if HELD < len(rounds) < HELD + TRIED:
         return rounds[-1].coefficients
     if not is_gradual(plan, rounds):
         return np.zeros_like(rounds[0].coefficients)
@@ -104,7 +103,7 @@ def gradual_coefficients(plan: Plan, rounds: Sequence[ReleasedRound]) -> Matrix:
 
 def _steps(plan: Plan) -> int:
     """Return how many small steps there are; the last one follows the last round."""
-    return plan.round_count - held(plan) - TRIED + 1
+    return plan.round_count - HELD - TRIED + 1
 
 
 def _averaged(steps: int) -> int:

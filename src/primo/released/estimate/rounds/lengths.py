@@ -56,6 +56,7 @@ AS_EXPECTED = 0.15  # relative difference of squared lengths up to which the mod
 SEVERAL = 4.0  # directions that residuals have at least, for the model to be seen to hold
 KNOWN = 0.2  # relative error of an expected squared length that this can be judged by
 SHORTEST = 0.5  # clip in lengths
+LONGER = 0.6  # by which the clip of one outcome is longer than its residuals
 NOTHING = 1e-9  # times the squared clip: mean ‖y‖² of public outcomes that are all 0
 
 
@@ -88,9 +89,9 @@ def clip_in_lengths(m: float, *, normal: bool) -> float:
     Where the model was seen to hold (`normal`): 0.5 for one outcome, 1 for many. What a clip costs is
     c/κ. For one outcome it is the less the smaller the clip; for many outcomes it hardly depends on it.
     But a clip that all residuals exceed says nothing of how long they are.
-    Otherwise 1.8 for one outcome, 1 for many: longer than nearly all residuals.
+    Otherwise 1.6 for one outcome, 1 for many: longer than most residuals.
     """
-    return max(1 - 0.7 * m ** (-2 / 3), SHORTEST) if normal else 1 + 0.8 / math.sqrt(m)
+    return max(1 - 0.7 * m ** (-2 / 3), SHORTEST) if normal else 1 + LONGER / math.sqrt(m)
 
 
 def mean_slope(length: float, clip: float, m: float) -> float:

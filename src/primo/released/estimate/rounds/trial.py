@@ -2,7 +2,7 @@
 
 Small steps (`gradual`) pay where much is explained, so that residuals become much shorter than outcomes.
 Elsewhere they end behind one release: what they have not reached is shrunk. So where most of the
-covariance is lost in noise, the first rounds (`held`) look at the outcomes themselves, the next
+covariance is lost in noise, the first rounds (`HELD`) look at the outcomes themselves, the next
 (`TRIED`) at the residuals of what the library's estimator makes of those, and say how long they are.
 Where they explain too little (`EXPLAINED`), all later rounds look at the outcomes themselves again, and
 what the rounds that decided say of residuals is left out: the rest is one release with nearly the whole
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from primo.planning.plan import Plan
+from primo.privacy.rounds import SMALL_STEP_ROUNDS
 from primo.released.estimate.rounds.lengths import is_of_outcomes, residual_lengths
 from primo.released.rounds import ReleasedRound
 
@@ -25,30 +26,22 @@ __all__ = [
     "LOST",
     "MANY_OUTCOMES",
     "TRIED",
-    "held",
     "is_gradual",
     "is_lost",
     "is_used",
     "lost_in_noise",
 ]
 
-MANY = 12  # rounds, at least, for steps this small
 LOST = 4.0  # radius of the covariance's noise over the mean eigenvalue of rows of full length
-HELD, TRIED = 4, 1  # rounds of the outcomes themselves at least, and of residuals that decide
-HELD_SHARE = 0.16  # of all rounds: what decides needs the same share of the budget
+HELD, TRIED = 4, 1  # rounds of the outcomes themselves, and of residuals that decide
 #: Share of Σ‖y‖² that has to be explained by then: of few outcomes, and of this many or more, for which
 #: one release is the less accurate the more they are.
 EXPLAINED, EXPLAINED_BY_MANY, MANY_OUTCOMES = 0.5, 0.25, 20
 
 
-def held(plan: Plan) -> int:
-    """Return how many rounds look at the outcomes themselves, before others decide."""
-    return max(HELD, round(HELD_SHARE * plan.round_count))
-
-
 def is_lost(plan: Plan) -> bool:
     """Whether the rounds of a plan may take small steps; from public numbers alone."""
-    if plan.rounds is None or plan.rounds.count < MANY or not plan.covariance_noisy:
+    if plan.rounds is None or plan.rounds.count < SMALL_STEP_ROUNDS or not plan.covariance_noisy:
         return False
     return lost_in_noise(plan, rounds=plan.rounds.count) > LOST
 
@@ -61,12 +54,11 @@ def lost_in_noise(plan: Plan, *, rounds: int = 1) -> float:
 
 def is_gradual(plan: Plan, rounds: Sequence[ReleasedRound]) -> bool:
     """Whether rounds take small steps; from public and released numbers."""
-    first = held(plan)
-    if len(rounds) < first + TRIED or not is_lost(plan):
+    if len(rounds) < HELD + TRIED or not is_lost(plan):
         return False
-    known = residual_lengths(plan, rounds[: first + TRIED])
-    whole = float(np.mean(known.lengths[:first] ** 2)) - _square_of_means(plan, rounds[:first])
-    left = float(np.mean(known.lengths[first:] ** 2))
+    known = residual_lengths(plan, rounds[: HELD + TRIED])
+    whole = float(np.mean(known.lengths[:HELD] ** 2)) - _square_of_means(plan, rounds[:HELD])
+    left = float(np.mean(known.lengths[HELD:] ** 2))
     least = EXPLAINED if plan.l < MANY_OUTCOMES else EXPLAINED_BY_MANY
     return left < (1 - least) * whole
 
@@ -86,6 +78,6 @@ def _square_of_means(plan: Plan, rounds: Sequence[ReleasedRound]) -> float:
 
 def is_used(plan: Plan, rounds: Sequence[ReleasedRound]) -> list[bool]:
     """For every round, whether what it says of residuals is used; its covariance always is."""
-    if len(rounds) < held(plan) + TRIED or not is_lost(plan) or is_gradual(plan, rounds):
+    if len(rounds) < HELD + TRIED or not is_lost(plan) or is_gradual(plan, rounds):
         return [True] * len(rounds)
     return [is_of_outcomes(plan, released) for released in rounds]
