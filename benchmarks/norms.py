@@ -8,11 +8,12 @@ Every cell fits rows of shared or simulated data in three ways:
   the first draws, the three best of them on all, and the one with the best mean is kept, which nobody
   can know beforehand.
 
+All of them are releases of the real program with its default number of rounds.
+
 Held-out R², means over outcomes and draws. Bounds that are wrong by a factor of 30 or 1000 are ranges or
 scales that much wider; wrong by 0.001 they are scales that much smaller (a range would cut all rows).
 Where nothing is stated of the columns, rows are in other units instead. Where rows are too few to find
 a norm and there is no range, primo refuses norm="auto", and the stated bounds stand in the table.
-Releases with fixed norms are emulated with float Gaussian noise of the exact scales.
 
     python -m benchmarks.norms [--quick] [--draws 10] [--only soy] [--set tuned|judged] [--write]
 
@@ -23,12 +24,15 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
+import os
 import warnings
 import zlib
 from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -41,15 +45,13 @@ from benchmarks.norms_cells import CELLS, Draw
 from benchmarks.results import write_section
 from benchmarks.stress.problem import Problem
 from benchmarks.stress.real import use_folder
+from experiments.data import SHARED
 from experiments.figures.features import MissingData
 from primo.errors import BoundsError, WeakGuaranteeWarning
-from primo.planning.make import make_plan
 from primo.planning.plan import Plan
+from primo.planning.rounds import AUTO_ROUNDS
 from primo.planning.settings import Settings
 from primo.privacy.bounds import AUTO, Bounds
-from primo.privacy.clip import Clip
-from primo.released.estimate.spectrum import symmetric_noise
-from primo.released.release import Release
 from primo.rows.sources.arrays.memory import ArraySource
 from primo.wall.noise import RandomBits
 from primo.workflow.fit import Engine, prepare, release_rows
@@ -57,6 +59,7 @@ from primo.workflow.fit import Engine, prepare, release_rows
 __all__ = ["main"]
 
 Matrix = NDArray[np.float64]
+Unit = tuple[float, float]  # of features and outcomes
 
 EPSILONS = (0.5, 1.0, 5.0)
 MULTIPLES = (0.65, 0.9, 1.25, 1.75)  # of typical lengths, for hindsight
@@ -66,78 +69,34 @@ ENOUGH, NEAR, SAFE, WRONG = 5000, 0.01, 0.005, 0.02
 SEED = 17
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Rows:
-    """Rows in scaled units, cut to their ranges but not shortened, and the plan of their release."""
-
-    plan: Plan
-    features: Matrix
-    outcomes: Matrix
-
-    def with_norms(self, x: float, y: float) -> Rows:
-        """Return the rows with these norms."""
-        features, outcomes = self.plan.features, self.plan.outcomes
-        plan = replace(
-            self.plan,
-            features=replace(features, norm=float(x)),
-            outcomes=replace(outcomes, norm=float(y)),
-        )
-        return replace(self, plan=plan)
-
-
-def _scaled(clip: Clip, values: Matrix) -> Matrix:
-    z = (values - clip.centre) / clip.scale
-    return np.clip(z, -1.0, 1.0) if clip.box else z
-
-
-def _shortened(z: Matrix, norm: float) -> Matrix:
-    length = np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-300)
-    return np.asarray(z * np.minimum(1.0, norm / length))
-
-
-def rows_of(problem: Problem, epsilon: float) -> Rows:
-    """Plan a release with the stated bounds."""
+def released(
+    problem: Problem,
+    epsilon: float,
+    features: Bounds,
+    outcomes: Bounds,
+    seed: int,
+    unit: Unit = (1.0, 1.0),
+) -> tuple[float, Plan]:
+    """Release rows in a unit with the default settings; return R² and the plan."""
     n, d, l = problem.shape
-    plan = make_plan(
-        _settings(problem, epsilon, problem.feature_bounds, problem.outcome_bounds), n=n, d=d, l=l
+    of_features, of_outcomes = unit
+    source = ArraySource(
+        features=problem.features / of_features,
+        outcomes=problem.outcomes / of_outcomes,
+        feature_names=tuple(f"x{i}" for i in range(d)),
+        outcome_names=tuple(f"y{j}" for j in range(l)),
     )
-    return Rows(
-        plan=plan,
-        features=_scaled(plan.features, problem.features),
-        outcomes=_scaled(plan.outcomes, problem.outcomes),
-    )
-
-
-def _settings(problem: Problem, epsilon: float, features: Bounds, outcomes: Bounds) -> Settings:
-    return Settings(
+    settings = Settings(
         epsilon=epsilon,
-        delta=1 / problem.shape[0] ** 2,
+        delta=1 / n**2,
         feature_bounds=features,
         outcome_bounds=outcomes,
+        rounds=AUTO_ROUNDS,
     )
-
-
-def release(rows: Rows, rng: np.random.Generator) -> Release:
-    """Release the moments of shortened rows with Gaussian noise of the plan's scales, in floats."""
-    plan = rows.plan
-    x, y = (
-        _shortened(rows.features, plan.features.norm),
-        _shortened(rows.outcomes, plan.outcomes.norm),
-    )
-    x = np.column_stack([x, np.full(len(x), plan.constant)])
-    noise = rng.standard_normal((plan.width, plan.l))
-    moments = symmetric_noise(rng, copies=1, d=plan.l, sigma=plan.outcome_sigma)[0]
-    covariance = symmetric_noise(rng, copies=1, d=plan.width, sigma=plan.covariance_sigma)[0]
-    return Release(
-        plan=plan,
-        feature_names=tuple(map(str, range(plan.d))),
-        outcome_names=tuple(map(str, range(plan.l))),
-        covariance=x.T @ x + covariance,
-        association=x.T @ y + plan.association_sigma * noise,
-        outcome_moments=y.T @ y + moments,
-        reproducible=True,
-        backend="float",
-    )
+    ready = prepare(source, settings)
+    made = release_rows(source, ready, bits=RandomBits.seeded(seed), engine=Engine(threads=1))
+    predicted = of_outcomes * primo.coefficients(made).predict(problem.held_features / of_features)
+    return _r2(predicted, problem), made.plan
 
 
 def automatic(
@@ -154,19 +113,10 @@ def automatic(
             (problem.outcome_bounds, problem.shape[2]),
         )
     )
-    source = ArraySource(
-        features=problem.features / ux,
-        outcomes=problem.outcomes / uy,
-        feature_names=tuple(f"x{i}" for i in range(problem.shape[1])),
-        outcome_names=tuple(f"y{j}" for j in range(problem.shape[2])),
-    )
     try:
-        ready = prepare(source, _settings(problem, epsilon, bx, by))
+        return released(problem, epsilon, bx, by, seed, (ux, uy))
     except BoundsError:
         return None
-    made = release_rows(source, ready, bits=RandomBits.seeded(seed), engine=Engine(threads=1))
-    fitted = primo.coefficients(made)
-    return _r2(uy * fitted.predict(problem.held_features / ux), problem), made.plan
 
 
 def _wrong(bounds: Bounds, width: int, factor: float) -> tuple[Bounds, float]:
@@ -180,9 +130,14 @@ def _wrong(bounds: Bounds, width: int, factor: float) -> tuple[Bounds, float]:
     return Bounds(centre=clip.centre, scale=factor * clip.scale, norm=AUTO), 1.0
 
 
-def score(rows: Rows, problem: Problem, rng: np.random.Generator) -> float:
-    """Return the held-out R² of the default estimator, mean over outcomes."""
-    return _r2(primo.coefficients(release(rows, rng)).predict(problem.held_features), problem)
+def fixed(problem: Problem, epsilon: float, multiples: tuple[float, float], seed: int) -> float:
+    """Return the R² of a release with norms that are multiples of typical lengths."""
+    blocks = (problem.feature_bounds, problem.features), (problem.outcome_bounds, problem.outcomes)
+    features, outcomes = (
+        replace(bounds, norm=multiple * _typical(bounds, rows))
+        for (bounds, rows), multiple in zip(blocks, multiples, strict=True)
+    )
+    return released(problem, epsilon, features, outcomes, seed)[0]
 
 
 def _r2(predicted: Matrix, problem: Problem) -> float:
@@ -232,18 +187,16 @@ def measure(name: str, kind: str, draw_problem: Draw, draws: int, quick: bool) -
             problem = draw_problem(rng)
             shape, seed = problem.shape, int(rng.integers(2**31))
             found = [automatic(problem, epsilon, factor, seed + 1) for factor in factors]
-            rows = rows_of(problem, epsilon)
-            known.append(score(rows, problem, np.random.default_rng(seed)))
+            stated = (problem.feature_bounds, problem.outcome_bounds)
+            known.append(released(problem, epsilon, *stated, seed)[0])
             auto.append([known[-1] if each is None else each[0] for each in found])
             stages = "declined" if found[0] is None else _stages(found[0][1])
             if quick:
                 continue
             if draw == SCREENED:
                 pairs = sorted(pairs, key=lambda pair: -float(np.mean(scored[pair])))[:KEPT]
-            x, y = (_typical(z) for z in (rows.features, rows.outcomes))
-            for a, b in pairs:
-                fixed = rows.with_norms(a * x, b * y)
-                scored[a, b].append(score(fixed, problem, np.random.default_rng(seed)))
+            for pair in pairs:
+                scored[pair].append(fixed(problem, epsilon, pair, seed))
         lines.append(
             Line(
                 name=name,
@@ -273,8 +226,12 @@ def _stages(plan: Plan) -> str:
     return ", ".join(words)
 
 
-def _typical(z: Matrix) -> float:
-    """Root mean squared length, of rows no longer than five times the median."""
+def _typical(bounds: Bounds, rows: Matrix) -> float:
+    """Root mean squared length in scaled units, of rows no longer than five times the median."""
+    clip = bounds.clip(rows.shape[1], "columns")
+    z = (rows - clip.centre) / clip.scale
+    if clip.box:
+        z = np.clip(z, -1.0, 1.0)
     squares = (z**2).sum(axis=1)
     return math.sqrt(float(np.minimum(squares, 25 * np.median(squares)).mean()))
 
@@ -295,6 +252,16 @@ def verdicts(lines: list[Line]) -> list[str]:
     ]
 
 
+def _cell(name: str, *, draws: int, quick: bool) -> list[Line] | str:
+    """Measure a cell in a worker; one whose data are absent says so."""
+    warnings.simplefilter("ignore", WeakGuaranteeWarning)
+    kind, draw_problem = CELLS[name]
+    try:
+        return measure(name, kind, draw_problem, draws, quick)
+    except MissingData as error:
+        return f"{name}: {error}"
+
+
 def main() -> None:
     """Measure every cell and print the table."""
     parser = argparse.ArgumentParser(prog="benchmarks.norms", description=__doc__.split("\n")[0])
@@ -304,11 +271,9 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--only", default="", help="cells whose name contains this")
     parser.add_argument("--set", choices=("tuned", "judged"), default=None)
-    parser.add_argument("--data", type=Path, default=None, help="folder of the shared data")
+    parser.add_argument("--data", type=Path, default=SHARED, help="folder of the shared data")
     parser.add_argument("--write", action="store_true", help="rewrite its part of docs/accuracy.md")
     options = parser.parse_args()
-    if options.data is not None:
-        use_folder(options.data)
     heads = ["data", "n×d×l", "ε", "found", "hindsight", "stated", "auto"]
     if not options.quick:
         heads += [f"bounds ×{factor:g}" for factor in FACTORS[1:]]
@@ -316,21 +281,24 @@ def main() -> None:
     table = Table(*heads)
     lines: list[Line] = []
     draws = 3 if options.quick else options.draws
-    warnings.simplefilter("ignore", WeakGuaranteeWarning)
-    for name, (kind, draw_problem) in CELLS.items():
-        if options.only not in name or options.set not in (None, kind):
-            continue
-        start = time.monotonic()
-        try:
-            found = measure(name, kind, draw_problem, draws, options.quick)
-        except MissingData as error:
-            console.print(f"{name}: {error}")
-            continue
-        for line in found:
-            table.add_row(*line.cells)
-            print(" | ".join(line.cells), flush=True)
-        lines += found
-        print(f"  {time.monotonic() - start:.0f} s", flush=True)
+    chosen = [
+        name
+        for name, (kind, _) in CELLS.items()
+        if options.only in name and options.set in (None, kind)
+    ]
+    # One thread of BLAS per process: a process has a core. Workers read this when they start.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with ProcessPoolExecutor(
+        mp_context=get_context("spawn"), initializer=use_folder, initargs=(options.data,)
+    ) as pool:
+        for found in pool.map(partial(_cell, draws=draws, quick=options.quick), chosen):
+            if isinstance(found, str):
+                console.print(found)
+                continue
+            for line in found:
+                table.add_row(*line.cells)
+                print(" | ".join(line.cells), flush=True)
+            lines += found
     console.print(table)
     said = [] if options.quick else verdicts(lines)
     for words in said:

@@ -77,7 +77,9 @@ def test_rounds_and_norm_search_together_spend_mu(protection, norm):
 )
 def test_the_first_round_has_a_third_where_means_are_private(changes, share):
     plan = plan_of(**changes)
-    spent = [round_spent(grid, covariance_noisy=plan.covariance_noisy) for grid in plan.rounds.grids]
+    spent = [
+        round_spent(grid, covariance_noisy=plan.covariance_noisy) for grid in plan.rounds.grids
+    ]
     assert float(spent[0] / sum(spent)) == pytest.approx(share, rel=1e-5)
     check_plan(plan)
 
