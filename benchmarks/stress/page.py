@@ -32,8 +32,8 @@ fitted rows. A norm is a multiple of the typical row length √Σ(sd² + (mean �
 are absent are skipped.
 
 The suite is not a test on unseen data: the length of the constant, the prior of a small eigenvalue and
-the prior of the explained share and the way toward ridge were chosen while looking at cells like these,
-some of them in it.
+the prior of the explained share, the way toward ridge and the number of rounds were chosen while looking
+at cells like these, some of them in it.
 
 A default that must also find faint signal publishes some slopes where there is none.
 `python -m benchmarks.stress.tradeoff` draws "no signal: few rows, off centre" again with and without

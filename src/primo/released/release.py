@@ -43,7 +43,7 @@ class Release(ReleasedMoments):
     >>> release.covariance.shape, release.association.shape  # the constant is one more feature
     ((3, 3), (3, 3))
     >>> print(release.statement().splitlines()[0])
-    Privacy statement: 3 regressions on 2 features, one release in 3 rounds
+    Privacy statement: 3 regressions on 2 features, one release in 6 rounds
     >>> release.coefficients().slopes.shape
     (2, 3)
     """
