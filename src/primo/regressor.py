@@ -73,10 +73,10 @@ class PrimoRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         statement gives, and a ledger charges, the cost for a person, whose mu is this many times as
         large. A fit is refused where the index or the ids of a source show that a person owns more.
     norm_share : float in [0.001, 0.5], default 0.05
-        Share of the budget (of mu²) that finds norms privately where bounds have ``norm="auto"``. Up to
-        2.8 times as much is spent: 2 where rows are too few for one, 1.8 where centres are found, too,
-        1.6 for centres and scales of raw columns, 2.8 if one block needs this and the other that. The
-        statement says what was spent.
+        Share of the budget (of mu²) that finds norms privately where bounds have ``norm="auto"``. More
+        is spent where that is not enough: twice as much where rows are too few for one share, 1.8 times
+        where centres are found, too, 1.6 times for centres and scales of raw columns, up to half of the
+        budget for those of few raw columns with few rows. The statement says what was spent.
     rounds : int or "auto", default "auto"
         How often the rows are read under the one budget. Every round after the first looks at what the
         rounds before have left unexplained, with noise for the length of that. "auto" chooses from

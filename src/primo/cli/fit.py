@@ -44,7 +44,7 @@ __all__ = ["fit"]
 def fit(ctx: click.Context, /, **options: Any) -> None:
     """Fit all outcomes under one privacy budget and publish a release.
 
-    Reads every row once in each round (--rounds; often 3 times by default), and up to four times more
+    Reads every row once in each round (--rounds; most often 6 by default), and up to four times more
     with --norms auto. The ledger is charged before the first row is read.
     """
     from primo.cli.preview import preview

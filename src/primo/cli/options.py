@@ -92,8 +92,8 @@ release_options = together(
         type=float,
         default=DEFAULT_SHARE,
         show_default=True,
-        help="Share of the budget (of mu squared) that finds norms. Up to 2.8 times as much is spent "
-        "where rows are few or centres and scales are found, too: --dry-run says it.",
+        help="Share of the budget (of mu squared) that finds norms. More is spent, up to half of "
+        "the budget, where rows are few or centres and scales are found, too: --dry-run says it.",
     ),
     click.option(
         "--rounds",
