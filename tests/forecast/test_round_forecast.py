@@ -116,6 +116,16 @@ def test_auto_takes_rounds_or_a_projection_by_what_is_predicted(l, rounds):
     assert plan.association == ("gauss" if rounds > 1 else "projection")
 
 
+def test_a_large_delta_is_said_once():
+    settings = Settings(
+        epsilon=5, delta=0.01, rounds="auto", feature_bounds=1.0, outcome_bounds=1.0
+    )
+    with pytest.warns(primo.WeakGuaranteeWarning) as said:
+        plan = choose_plan(settings, n=5000, d=5, l=2)
+    assert plan.round_count > 1
+    assert len(said) == 1
+
+
 @pytest.mark.parametrize("protection", ["both", "outcomes", "features"])
 def test_forecast_of_rounds_is_what_a_fit_reaches(protection):
     """Rows as they are assumed: forecast and mean of held-out R² over draws, one round and three."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from primo.errors import Argument, InputError, Message
+from primo.errors import Argument, InputError, Message, WeakGuaranteeWarning
 from primo.forecast.assumptions import Signal, as_signal
 from primo.forecast.forecast import Draws, Prediction, predict_ways
 from primo.forecast.knowledge import better_knowledge
@@ -268,7 +269,9 @@ def choose_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
         # A number of rows for the covariance asks for one release, also where it is all of them.
         if count == 1 or settings.covariance_rows is not None:
             return made
-        several = choose_plan(dataclasses.replace(settings, rounds=count), n=n, d=d, l=l)
+        with warnings.catch_warnings():  # the plan with one round has warned
+            warnings.simplefilter("ignore", WeakGuaranteeWarning)
+            several = choose_plan(dataclasses.replace(settings, rounds=count), n=n, d=d, l=l)
         return made if rival and not _rounds_are_better(several, made) else several
     if settings.association != "auto":
         return make_plan(settings, n=n, d=d, l=l)

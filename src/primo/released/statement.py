@@ -274,8 +274,10 @@ def _rounds(release: ReleasedMoments) -> str:
         float(round_spent(grid, covariance_noisy=plan.covariance_noisy)) / plan.mu**2
         for grid in plan.rounds.grids
     ]
-    low, high = f"{min(shares):.1%}", f"{max(shares):.1%}"
-    each = f"{low} of mu squared" if low == high else f"from {low} to {high} of mu squared"
+    first, other = f"{shares[0]:.1%}", f"{shares[-1]:.1%}"  # all others spend alike
+    each = f"{first} of mu squared"
+    if first != other:
+        each += f" by the first round, {other} by each of the others"
     passes = "once in every round"
     if plan.search_passes:
         passes = f"{_count(plan.search_passes, 'time')} to find bounds, then {passes}"
