@@ -83,8 +83,8 @@ ROUNDS = (
         (
             Patch(
                 "privacy/rounds.py",
-                "return tuple(size / math.fsum(sizes) for size in sizes)",
-                "return tuple(size / math.fsum(sizes[1:] or sizes) for size in sizes)",
+                "return (first, *[(1 - first) / (count - 1)] * (count - 1))",
+                "return (first, *[1 / (count - 1)] * (count - 1))",
             ),
             Patch(
                 "privacy/rounds.py",
@@ -93,6 +93,17 @@ ROUNDS = (
             ),
         ),
         (f"{_BUDGETS}::test_shares_add_up_and_nothing_more_is_spent", _SEARCH),
+    ),
+    Mutant(
+        "every round has the noise of the first, which has a larger share",
+        (
+            Patch(
+                "workflow/rounds.py",
+                "return round_plan(plan, number, step.clip, residuals=step.of_features)",
+                "return round_plan(plan, 0, step.clip, residuals=step.of_features)",
+            ),
+        ),
+        (_SEARCH,),
     ),
     Mutant(
         "noise is used again in the next round",

@@ -24,8 +24,9 @@ def setting(**changes):
 @pytest.mark.parametrize("epsilon", [0.5, 10.0])
 @pytest.mark.parametrize("protection", ["both", "outcomes", "features"])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_neighbours_are_mu_apart_over_all_rounds(epsilon, protection, intercept):
-    found = setting(epsilon=epsilon, protection=protection, intercept=intercept)
+@pytest.mark.parametrize("rounds", [3, 6])  # equal shares, and a larger one of the first
+def test_neighbours_are_mu_apart_over_all_rounds(epsilon, protection, intercept, rounds):
+    found = setting(epsilon=epsilon, protection=protection, intercept=intercept, rounds=rounds)
     attack = attack_on(found)
     assert isinstance(attack, RoundAttack)
     plan = found.plans[0]

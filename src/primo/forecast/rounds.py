@@ -6,7 +6,7 @@ import math
 
 from primo.errors import Message
 from primo.planning.plan import Plan
-from primo.planning.rounds import why_one_round
+from primo.planning.rounds import shares_of, why_one_round
 from primo.released.estimate.rounds.trial import LOST, MANY_OUTCOMES, lost_in_noise
 
 __all__ = [
@@ -87,11 +87,12 @@ def one_round_only(made: Plan) -> Message | None:
 
 
 def length_noise(made: Plan, rounds: int) -> float:
-    """Return the noise of Σ‖r‖² in one of so many rounds, over its largest value n·c².
+    """Return the noise of Σ‖r‖² in the last of so many rounds, over its largest value n·c².
 
     Noise is in proportion to c², so this holds for every clip.
     """
-    noise = made.residual_sigma * math.sqrt(rounds * made.l)
+    shares = shares_of(rounds, means=made.intercept and made.protection.outcomes_private)
+    noise = made.residual_sigma * math.sqrt(made.l / shares[-1])
     return noise / (made.n * made.outcomes.norm**2)
 
 

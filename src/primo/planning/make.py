@@ -24,7 +24,7 @@ from primo.planning.noise import (
     search_within,
 )
 from primo.planning.plan import CovarianceOrigin, Plan
-from primo.planning.rounds import AUTO_ROUNDS, check_rounds, why_one_round
+from primo.planning.rounds import AUTO_ROUNDS, check_rounds, shares_of, why_one_round
 from primo.planning.searches import Columns, Searches, searched_numbers
 from primo.planning.settings import Settings, associations_for, check_choices, spelled_missing
 from primo.privacy.blocks import block_grid, numbers_inside
@@ -36,7 +36,7 @@ from primo.privacy.grid import Grid, joint_grid, make_grid
 from primo.privacy.norm_search import DEFAULT_SHARE
 from primo.privacy.perturbation import perturbation
 from primo.privacy.protection import Protection
-from primo.privacy.rounds import FIRST_SHARE, SMALL_STEP_ROUNDS, make_rounds, round_shares
+from primo.privacy.rounds import make_rounds
 from primo.privacy.sensitivity import joint_distance
 
 __all__ = ["FULL_OUTCOME_MOMENTS", "extension_plan", "make_plan"]
@@ -129,7 +129,7 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
             searches=searches,
             split=(settings.split or split_ratio(l)) if paid else 2.0,
             n=n,
-            shares=_shares(count, means=intercept and protection.outcomes_private),
+            shares=shares_of(count, means=intercept and protection.outcomes_private),
             starts=starts,
             features=features.clip(d, "features"),
         )
@@ -202,14 +202,6 @@ def _exact_noise(
         blocks=blocks,
         perturbation=perturbed,
     )
-
-
-def _shares(count: int, *, means: bool) -> tuple[float, ...]:
-    """Return the shares of mu² of rounds; `means` says whether outcomes have means that are private.
-
-    Where small steps may follow, several rounds of the outcomes themselves come first in any case.
-    """
-    return round_shares(count, first=FIRST_SHARE if means and count < SMALL_STEP_ROUNDS else 0.0)
 
 
 def _round_count(settings: Settings, origin: CovarianceOrigin) -> int:

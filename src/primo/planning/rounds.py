@@ -11,7 +11,14 @@ from primo.planning.plan import CovarianceOrigin, Plan
 from primo.privacy.budget import is_whole
 from primo.privacy.grid import joint_grid
 from primo.privacy.protection import Protection
-from primo.privacy.rounds import LARGEST_CLIP_RATIO, MOST_ROUNDS, round_spent
+from primo.privacy.rounds import (
+    FIRST_SHARE,
+    LARGEST_CLIP_RATIO,
+    MOST_ROUNDS,
+    SMALL_STEP_ROUNDS,
+    round_shares,
+    round_spent,
+)
 
 __all__ = [
     "AUTO_ROUNDS",
@@ -19,6 +26,7 @@ __all__ = [
     "check_rounds",
     "clip_of_round",
     "round_plan",
+    "shares_of",
     "why_one_round",
 ]
 
@@ -65,6 +73,14 @@ def why_one_round(
         ),
     )
     return next((Message.of(*parts) for holds, parts in reasons if holds), None)
+
+
+def shares_of(count: int, *, means: bool) -> tuple[float, ...]:
+    """Return the shares of mu² of rounds; `means` says whether outcomes have means that are private.
+
+    Where small steps may follow, several rounds of the outcomes themselves come first in any case.
+    """
+    return round_shares(count, first=FIRST_SHARE if means and count < SMALL_STEP_ROUNDS else 0.0)
 
 
 def clip_of_round(plan: Plan, clip: float) -> float:

@@ -122,8 +122,8 @@ class DenseStatistics(SummaryStatistics):
     @property
     def _off_variance(self) -> float:
         """s², the noise variance of an off-diagonal entry of Â; as in `uncertainty.system`."""
-        plan = self.release.plan
-        return plan.covariance_sigma**2 / 2 * (2 - plan.triangle_bits)
+        release = self.release
+        return release.covariance_sigma**2 / 2 * (2 - release.plan.triangle_bits)
 
     @cached_property
     def _inverse(self) -> Floats:

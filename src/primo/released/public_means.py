@@ -31,7 +31,7 @@ def public_means(release: ReleasedMoments) -> NDArray[np.float64]:
         means, noise = release.blocks.sums / plan.n, release.blocks.sums_sigma / plan.n
     else:
         mass = plan.n * plan.constant
-        noise = plan.covariance_sigma * math.sqrt(2 - plan.triangle_bits) / math.sqrt(2) / mass
+        noise = release.covariance_sigma * math.sqrt(2 - plan.triangle_bits) / math.sqrt(2) / mass
         means = release.covariance[: plan.d, -1] / mass
     scaled, _ = shrunk_means(means, noise)
     if clip.box:
