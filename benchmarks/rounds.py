@@ -45,7 +45,8 @@ steps are taken and how many rounds there are were chosen afterwards on repeat 3
 and on draws 0 to 3 of the stress suite, partly after a look at its draws 100 to 104; that 20 outcomes
 and more take small steps earlier, on repeat 0 of MNIST with l = 101; that there are 50 of them and how
 long they are, on repeat 0 of MNIST. That small steps need little noise of the association was chosen on
-draws 0 to 3 of the stress suite; that four rounds come before them, on repeats 0 and 3 of MNIST. That
+draws 0 to 3 of the stress suite; that four rounds come before them, on repeats 0 and 3
+of MNIST, and what these have to explain, on repeats 0 to 2 with l = 11. That
 there are nine rounds without an intercept was chosen on repeats 3 and 4 of thirteen of these cells; six
 rounds with one, a third of the budget for the first and shorter clips, on draws 200 to 217 of the stress
 suite and on tables that are not part of this repository. Cells whose data cannot be made here are named

@@ -36,7 +36,7 @@ LOST = 4.0  # radius of the covariance's noise over the mean eigenvalue of rows 
 HELD, TRIED = 4, 1  # rounds of the outcomes themselves, and of residuals that decide
 #: Share of Σ‖y‖² that has to be explained by then: of few outcomes, and of this many or more, for which
 #: one release is the less accurate the more they are.
-EXPLAINED, EXPLAINED_BY_MANY, MANY_OUTCOMES = 0.5, 0.25, 20
+EXPLAINED, EXPLAINED_BY_MANY, MANY_OUTCOMES = 0.4, 0.25, 20
 
 
 def is_lost(plan: Plan) -> bool:
