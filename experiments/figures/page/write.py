@@ -68,11 +68,16 @@ def _in_short(scores: Scores, claims: Sequence[Claim]) -> str:
     found = contests(scores)
     clear = [loss for loss in losses(scores, found) if not loss.noise]
     lines = [f"- Claims about the paper's algorithms {line}." for line in totals(claims)]
-    methods = {row.method for row in scores.rows}
-    if "primo" in methods and "primo-one-round" not in methods:
+    made: dict[str, set[str]] = {}
+    for row in scores.rows:
+        made.setdefault(row.study, set()).add(row.method)
+    # One round is compared with wherever the default is run with several.
+    old = sorted(s for s, m in made.items() if "primo" in m and "primo-one-round" not in m)
+    if old:
         lines.append(
-            "- **primo has one round on this page**: these results were stored before several rounds "
-            "became the default. [Rounds](rounds.md) has the default, on most of the same data."
+            f"- **primo has one round in {listed(f'`{study}`' for study in old)}**: these results were "
+            "stored before several rounds became the default. [Rounds](rounds.md) has the default, on "
+            "most of the same data."
         )
     if said := counts(found):
         lines.append(said)
