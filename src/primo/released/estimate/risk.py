@@ -123,6 +123,39 @@ class Carried:
     expected: Floats  # (d,) Ã along the noisy eigenvectors
 
 
+def seen_squares(
+    replicas: Replicas | LargeReplicas, variances: Floats, carried: Carried | None
+) -> Floats:
+    """E[(vᵀCw)²] along noisy eigenvectors v, (d, k), for prior variances (copies, d, k) of w.
+
+    `carried` is left out where no matrices were drawn.
+    """
+    if carried is None or replicas.bases is None:
+        return replicas.along(replicas.truths[:, :, None] ** 2 * variances)
+    seen = _seen(replicas, carried)
+    return np.asarray(np.tensordot(replicas.shares, seen**2 @ variances, 1))
+
+
+def seen_products(
+    replicas: Replicas | LargeReplicas, variances: Floats, carried: Carried | None
+) -> Floats:
+    """E[(vᵀCw)(vᵀw)] along noisy eigenvectors; as `seen_squares`."""
+    if carried is None or replicas.bases is None:
+        return replicas.along(replicas.truths[:, :, None] * variances)
+    shares = _seen(replicas, carried) * replicas.bases.transpose(0, 2, 1)
+    return np.asarray(np.tensordot(replicas.shares, shares @ variances, 1))
+
+
+def _seen(replicas: Replicas, carried: Carried | None) -> Floats:
+    """VᵀC of every replica, (copies, d, d): what the association shows of coefficients."""
+    assert replicas.bases is not None
+    exact = replicas.bases.transpose(0, 2, 1) * replicas.truths[:, None, :]  # VᵀA
+    if carried is None:
+        return exact
+    error = np.diag(carried.expected) - exact @ replicas.bases  # Vᵀ(Ã − A)V
+    return np.asarray(exact + carried.share * ((error * carried.filter) @ exact))
+
+
 @dataclass(frozen=True, kw_only=True)
 class FilterRisk:
     """Expected excess of a filter as a quadratic form, for priors of unit strength, one per shape."""
@@ -164,10 +197,7 @@ class FilterRisk:
         weighted = shares[:, None, None] * p
         noise = np.einsum("kii->i", weighted)
         sampling = np.einsum("kij,kij->ij", weighted, p)
-        seen = exact
-        if carried is not None:
-            error = np.diag(carried.expected) - p  # Vᵀ(Ã − A)V
-            seen = exact + carried.share * ((error * carried.filter) @ exact)  # VᵀC
+        seen = _seen(replicas, carried)
         linear = np.tensordot(shares, (exact * seen) @ shapes.transpose(1, 2, 0), 1).T
         signal = np.empty((len(shapes), *sampling.shape))
         half, b = np.empty_like(seen), np.empty_like(seen)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,12 +122,22 @@ class FittedFilter:
     association: Floats  # (d, l) along them and along the outcome directions
     groups: OutcomeGroups
     replicas: Replicas | LargeReplicas
-    common: Signal  # of the outcomes as they are, none expected to carry more signal than another
+    carried: Carried | None  # what earlier rounds had found
+    fit_common: Callable[[], Signal]  # for `common`, which only the size of errors needs
     signal: Signal  # of the groups
     filters: Floats  # (d, groups)
     excess: Floats  # (groups,) expected ‖X(ŵ − w)‖² of one outcome direction
     row_variance: float = 0.0  # of noise on the outcomes themselves
     started: Floats | None = None  # (d, l) what rounds started from, as `association`
+
+    @cached_property
+    def common(self) -> Signal:
+        """Signal of the outcomes as they are, none expected to carry more signal than another.
+
+        What earlier rounds had found is counted in. In `signal` it is not, which is too small after
+        rounds: filters are better with that, on rows that were not fitted.
+        """
+        return self.fit_common()
 
     @cached_property
     def filtered(self) -> Floats:
@@ -175,22 +186,20 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto", quick: bool = Fals
     energy = replicas.collect(groups.energy(association))
     same = alike(moments)
     nothing = np.zeros((1, len(groups.counts)))
-    common = signal = Signal(strength=nothing, mean=nothing, score=0.0)
+    signal = Signal(strength=nothing, mean=nothing, score=0.0)
+    fit_common: Callable[[], Signal] = partial(replace, signal)
     filters, excess = np.zeros((len(values), len(groups.counts))), np.zeros(len(groups.counts))
+    carried = None
     if replicas.top > 0 and energy.any():  # a trace of variation, and of association
         variation = moments.total_variation / moments.shape[1]
         rows = _rows_for_chance(moments, values, variation)
         own = moments.row_variance
-        known = {
-            "variation": variation,
-            "rows": rows,
-            "row_variance": own,
-            "doubt": moments.doubt,
-        }
-        model = SignalModel(replicas, **known)
-        common = model.fit(replicas.collect(same.energy(association)), same, of_rows=True)
-        replicas = model.weigh(energy, groups)
-        model = SignalModel(replicas, **known)
+        model_of = partial(
+            SignalModel, variation=variation, rows=rows, row_variance=own, doubt=moments.doubt
+        )
+        drawn, of_all = replicas, replicas.collect(same.energy(association))
+        replicas = model_of(drawn).weigh(energy, groups)
+        model = model_of(replicas)
         signal = model.fit(energy, groups)
         finer = None if sides == "one-sided" else group_outcomes(moments)
         if finer is not None:
@@ -212,8 +221,11 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto", quick: bool = Fals
         if moments.carried > 0 and moments.covariance_sigma > 0:
             expected = possible_spectrum(values, moments.covariance_sigma)
             for _ in range(CARRIED_PASSES):
-                found = _typical(filters, signal, groups, moments.covariance_sigma)
-                carried = Carried(share=moments.carried, filter=found, expected=expected)
+                carried = Carried(
+                    share=moments.carried,
+                    filter=_typical(filters, signal, groups, moments.covariance_sigma),
+                    expected=expected,
+                )
                 risk = FilterRisk.build(replicas, model.shapes, carried)
                 filters = risk.best_filter(signal.strength, groups.noise_variance, residual)
         if moments.covariance_sigma > 0:
@@ -221,6 +233,7 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto", quick: bool = Fals
             filters = np.minimum(filters, 1 / (divisor * moments.covariance_sigma))
             ridge = ridge_filter(replicas.average(values), default_ridge_lambda(moments))
             filters = _toward_ridge(filters, ridge, risk, signal, groups, residual)
+        fit_common = partial(_fit_common, partial(model_of, drawn, carried=carried), of_all, same)
         excess = risk.excess_in_rows(filters, signal.strength, groups.noise_variance, residual, own)
         filters = replicas.spread(filters)
     return FittedFilter(
@@ -230,7 +243,8 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto", quick: bool = Fals
         association=association,
         groups=groups,
         replicas=replicas,
-        common=common,
+        carried=carried,
+        fit_common=fit_common,
         signal=signal,
         filters=filters,
         excess=excess,
@@ -238,6 +252,12 @@ def fit_filter(moments: NoisyMoments, *, sides: str = "auto", quick: bool = Fals
         covariance_sigma=moments.covariance_sigma,
         started=_along(moments, vectors, groups),
     )
+
+
+def _fit_common(
+    make_model: Callable[[], SignalModel], energy: Floats, groups: OutcomeGroups
+) -> Signal:
+    return make_model().fit(energy, groups, of_rows=True)
 
 
 def _along(moments: NoisyMoments, vectors: Floats, groups: OutcomeGroups) -> Floats | None:

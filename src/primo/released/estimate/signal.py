@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from primo.released.estimate.large import LargeReplicas
 from primo.released.estimate.outcomes import OutcomeGroups
-from primo.released.estimate.risk import Replicas
+from primo.released.estimate.risk import Carried, Replicas, seen_squares
 
 __all__ = ["GAMMAS", "Signal", "SignalModel"]
 
@@ -74,6 +74,8 @@ class SignalModel:
         Of noise on the outcomes themselves: it acts as sampling error, of rows as well.
     doubt
         What the odds of no signal are multiplied by, less 1 (`nothing`).
+    carried
+        What earlier rounds had found; None for one release.
 
     Notes
     -----
@@ -88,13 +90,14 @@ class SignalModel:
         rows: float = np.inf,
         row_variance: float = 0.0,
         doubt: float = 0.0,
+        carried: Carried | None = None,
     ) -> None:
         self.doubt = doubt
         truths, shares = replicas.truths, replicas.shares
         top = np.maximum(truths.max(axis=1, keepdims=True), 1e-300)
         self.shapes = np.maximum(truths / top, PRIOR_FLOOR) ** GAMMAS[:, None, None]
         """Relative prior variances along the true eigenvectors, (gammas, copies, d)."""
-        # Variation explained, and E[(VᵀXᵀy)²], at unit strength.
+        # Variation explained at unit strength.
         self.sizes = replicas.sizes  # (d,) directions that an entry stands for
         each = np.einsum("ki,ski->sk", truths * self.sizes, self.shapes)
         self.explained = each @ shares  # (gammas,)
@@ -103,7 +106,8 @@ class SignalModel:
         self.replicas, self.variation, self.rows = replicas, variation, rows
         self.row_variance = row_variance
         self.values = replicas.mean_values()  # (d,)
-        self.expected = replicas.along(np.moveaxis(truths**2 * self.shapes, 0, -1))  # (d, gammas)
+        self.expected = seen_squares(replicas, np.moveaxis(self.shapes, 0, -1), carried)
+        """E[(VᵀXᵀy)²] at unit strength, (d, gammas)."""
 
     @property
     def share_prior(self) -> Floats:

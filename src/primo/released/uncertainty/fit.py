@@ -9,6 +9,8 @@ that are well determined (`_well_determined`; the others are G) exactly
 
 So only the well-determined part of t meets the noise to first order, and the last sum is what S is
 over-estimated by; its mean and variance are quadratic in S once t²/S is taken from the posterior.
+After rounds h = at + Bu + e with u = t − VᵀW̄, what they had not found: the last sum has u in the place
+of t, and the terms of first order have at most the variance above.
 t_GᵀAt_G comes from the posterior: dividing by the eigenvalues of G would add too much noise. R² = S/C
 with the noisy variation C is a ratio again: its interval inverts "S − R²C is 0", so it is asymmetric,
 never leaves [0, 1] and contains the estimate.
@@ -52,6 +54,7 @@ NOT_FOUND = "not distinguishable from noise"
 NOT_DETERMINED = "not determined"
 MOST_VARIATION_ERROR = 0.2  # relative error of an outcome's variation above which R² is not trusted
 MOSTLY = 0.5  # of a released eigenvalue that the features must make: the rest is noise
+PRIOR_ERROR = 0.3  # of what the prior says to be explained in poorly determined directions
 WIDEST = 0.75  # length of an interval above which R² is not trusted
 # Shares in poorly determined directions above which R² is not trusted:
 POORLY_DETERMINED_SHARE = 0.2  # of the explained variation
@@ -179,13 +182,17 @@ def _r_squared(
     known = _well_determined(posterior, s2)
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=known)
     h2 = posterior.moments.rotated**2
-    second = posterior.along**2 + posterior.errors @ posterior.shares.T
+    errors = posterior.errors @ posterior.shares.T
+    second = posterior.along**2 + errors
     weighted = values @ second
     signal = weighted > 1e-12 * system.variation  # where not, nearly nothing is explained
     per_unit = np.divide(second, weighted, out=np.zeros_like(second), where=signal)  # t²/S
-    leaked = posterior.crossed @ per_unit
+    leaked = posterior.crossed @ np.divide(
+        posterior.left**2 + errors, weighted, out=np.zeros_like(second), where=signal
+    )
     within = np.where(known[:, None], per_unit, 0.0)
-    elsewhere = np.where(known, 0.0, values) @ second
+    poorly = np.where(known, 0.0, values)
+    elsewhere = poorly @ second
 
     sampling = system.sampling(target)
     # E[raw] = bias + scale·S and Var[raw] = c0 + c1·S + c2·S².
@@ -195,7 +202,10 @@ def _r_squared(
     bias = base * inverse.sum() + sampling * system.d + own * directions
     scale = 1 + inverse @ leaked
     squares = inverse**2
-    c0 = 2 * base**2 * squares.sum() + 2 * elsewhere**2 + 2 * system.d * sampling**2
+    # Var t² of t ~ N(m, v) is 2v² + 4vm², and the variances v may be too large or small together.
+    c0 = poorly**2 @ (2 * errors**2 + 4 * errors * posterior.along**2)
+    c0 = c0 + (PRIOR_ERROR * (poorly @ errors)) ** 2
+    c0 = c0 + 2 * base**2 * squares.sum() + 2 * system.d * sampling**2
     c0 = c0 + 2 * own * (own + 2 * sampling) * directions
     c1 = 4 * base * (within.sum(axis=0) + squares @ leaked) + 4 * own * (values @ within)
     c2 = 2 * np.sum(within * (posterior.crossed @ within + s2 * within), axis=0)

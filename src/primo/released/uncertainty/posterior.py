@@ -29,7 +29,7 @@ from primo.released.estimate.centring import Centred, mirror
 from primo.released.estimate.large import LargeReplicas
 from primo.released.estimate.outcomes import OutcomeGroups
 from primo.released.estimate.problem import NoisyMoments
-from primo.released.estimate.risk import Replicas
+from primo.released.estimate.risk import Replicas, seen_products, seen_squares
 from primo.released.estimate.selection import FittedFilter
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.prior import judged_variances, more_replicas
@@ -65,6 +65,12 @@ class Posterior:
     def moments(self) -> NoisyMoments:
         """Moments of z and of the outcomes about their means."""
         return self.centred.moments
+
+    @property
+    def left(self) -> Floats:
+        """What rounds had not found of `along`, (d, l): the covariance's noise acts on that alone."""
+        started = self.moments.started
+        return self.along if started is None else self.along - self.vectors.T @ started
 
     def loadings(self, points: Floats, along: Floats | None = None) -> Floats:
         """Squared shares of `points` (width, k), combinations of θ, in the directions, (d, k).
@@ -175,9 +181,9 @@ def posterior_of(release: ReleasedMoments) -> Posterior:
 
 def _errors(fitted: FittedFilter, replicas: Replicas | LargeReplicas) -> tuple[Floats, Floats]:
     """Return error variances and prior variances along the noisy eigenvectors, (d, groups) each."""
-    filters, truths = replicas.average(fitted.filters), replicas.truths[:, :, None]
-    variances = judged_variances(fitted, replicas)
-    square, cross = replicas.along(truths**2 * variances), replicas.along(truths * variances)
+    filters, variances = replicas.average(fitted.filters), judged_variances(fitted, replicas)
+    square = seen_squares(replicas, variances, fitted.carried)
+    cross = seen_products(replicas, variances, fitted.carried)
     strengths = replicas.along(variances)
     quadratic = filters**2 * square - 2 * filters * cross + strengths
     noise = fitted.groups.noise_variance

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from primo.released.estimate.large import LargeReplicas
 from primo.released.estimate.outcomes import OutcomeGroups
-from primo.released.estimate.risk import Replicas, simulate
+from primo.released.estimate.risk import Replicas, seen_squares, simulate
 from primo.released.estimate.selection import FittedFilter
 from primo.released.estimate.signal import GAMMAS, SignalModel
 
@@ -74,7 +74,7 @@ def judged_variances(fitted: FittedFilter, replicas: Replicas | LargeReplicas) -
     # Where a replica explains nothing at all, no direction is preferred.
     largest = np.maximum(explained.max(axis=1, keepdims=True), TINY)
     shapes = alike / (1 + explained / largest * TILTS) ** 2
-    expected = replicas.along(truths**2 * shapes)
+    expected = seen_squares(replicas, shapes, fitted.carried)
     energy = replicas.collect(groups.energy(fitted.association))
     beside = fitted.row_variance * replicas.mean_values()
     own = shapes @ _mean_factors(expected, groups, energy, replicas.sizes, beside)

@@ -25,10 +25,11 @@ from primo.released.estimate.bordered import arrowhead
 from primo.released.estimate.centring import mirror, reflect
 from primo.released.estimate.large import LARGE
 from primo.released.estimate.rounds import is_gradual
+from primo.released.estimate.rounds.pooling import IN_DOUBT
 from primo.released.kept import kept
 from primo.released.moments import ReleasedMoments
 from primo.released.uncertainty.posterior import Outcomes, Posterior, posterior_of, projected
-from primo.released.uncertainty.variation import MODEL_ERROR, seen_share, variation_of
+from primo.released.uncertainty.variation import seen_share, variation_of
 
 __all__ = [
     "INTERCEPT",
@@ -103,7 +104,7 @@ class System:
 
         The variation itself, times the share of the explained one that is seen: R² is a ratio.
         """
-        share, off = self.seen_share, MODEL_ERROR * (1 - self.seen_share) * self.variation
+        share, off = self.seen_share, IN_DOUBT * (1 - self.seen_share) * self.variation
         return share * self.variation, share**2 * self.variation_variance + off**2
 
     @cached_property

@@ -17,16 +17,15 @@ from primo.released.estimate.rounds.lengths import (
     outcomes_kept,
     residual_lengths,
 )
-from primo.released.estimate.rounds.pooling import own_outcome_moments
+from primo.released.estimate.rounds.pooling import IN_DOUBT, own_outcome_moments
 from primo.released.moments import ReleasedMoments
 
-__all__ = ["MODEL_ERROR", "residuals_agree", "rows_whole", "seen_share", "variation_of"]
+__all__ = ["residuals_agree", "rows_whole", "seen_share", "variation_of"]
 
 Floats = NDArray[np.float64]
 
 MOST_ADDED = 0.35  # of Σ(y − ȳ)², by the model of what was shortened, where R² is stated
 AGREEMENT = 0.1  # of R² with what is left in the residuals of the last round, where R² is stated
-MODEL_ERROR = 0.5  # of what that model adds, as a standard error
 
 
 def variation_of(release: ReleasedMoments) -> tuple[Floats, Floats]:
@@ -43,7 +42,7 @@ def variation_of(release: ReleasedMoments) -> tuple[Floats, Floats]:
         moments, sigma = own_outcome_moments(plan, release.rounds)
         whole = _of_whole_rows(release)[0]
     raw = whole * (np.diagonal(moments) if moments.ndim == 2 else moments)
-    off = MODEL_ERROR * (whole - 1) * raw
+    off = IN_DOUBT * (whole - 1) * raw
     variance = np.full(plan.l, (whole * sigma) ** 2)
     if plan.intercept:
         means = release.association[-1] / (plan.n * plan.constant)

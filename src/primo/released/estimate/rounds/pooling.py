@@ -44,7 +44,7 @@ from primo.released.estimate.rounds.trial import is_used
 from primo.released.estimate.spectrum import possible_spectrum
 from primo.released.rounds import Pooled, ReleasedRound, Scales
 
-__all__ = ["expected_product", "own_outcome_moments", "pool", "pooled_covariance"]
+__all__ = ["IN_DOUBT", "expected_product", "own_outcome_moments", "pool", "pooled_covariance"]
 
 Matrix = NDArray[np.float64]
 
