@@ -16,12 +16,15 @@ is its response to a small change of the release along fresh noise: with θ̂⁺
 what fits these rows by chance is taken off as well. So the estimator is run again a few times and
 nothing is assumed about it, nor about the coefficients. Discontinuities of an estimator are left out.
 With many features the response of the default estimator has a closed form instead (`response`).
+After rounds the residuals of the last ones are another way to the pooled R² (`variation`), in which the
+covariance has no part: both are combined by their precision.
 The numbers are for rows as clipped, so nothing is trusted where `columns.bounds_fit` sees that features
 were cut, and no outcome that was cut itself or whose own variation is lost in noise.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -41,7 +44,12 @@ from primo.released.uncertainty.system import (
     System,
     system_of,
 )
-from primo.released.uncertainty.variation import residuals_agree, rows_whole
+from primo.released.uncertainty.variation import (
+    explained_by_residuals,
+    mostly_usable,
+    residuals_agree,
+    rows_whole,
+)
 from primo.released.uncertainty.words import r2_words
 
 __all__ = ["PublishedRSquared", "published_r_squared"]
@@ -189,12 +197,22 @@ def _published(release: ReleasedMoments, estimation: Estimation) -> PublishedRSq
         + pooled**2 * variation_variance[part].sum() / total**2
         + 4 * kept * (1 - kept) ** 2 / (system.n * min(int(part.sum()), 10))
     )
-    found[part], error[part] = _toward_common(found[part], error[part], float(pooled_error))
+    by_moments, pooled_error = pooled, float(pooled_error)
+    if estimation == Estimation():  # rounds take residuals of what the default publishes
+        in_rows_alone = float((in_rows - explained)[part].sum()) / total
+        pooled, pooled_error = _with_residuals(
+            release, pooled, pooled_error, in_rows_alone, fits.usable
+        )
+    # What the covariance's noise does to one outcome it does to all, and residuals are free of it.
+    found[part] = np.minimum(found[part] + (pooled - by_moments), 1.0)
+    if part.sum() == 1:
+        error[part] = pooled_error
+    found[part], error[part] = _toward_common(found[part], error[part], pooled_error)
     if not fits.stated_together:
-        pooled_error = max(float(pooled_error), UNKNOWN_ERROR)
+        pooled_error = max(pooled_error, UNKNOWN_ERROR)
     stated = fits.usable & (fits.stated_together or fits.stated)
     error = np.where(stated, error, np.maximum(error, UNKNOWN_ERROR))
-    agreed = residuals_agree(release, pooled, fits.usable)
+    agreed = residuals_agree(release, by_moments, fits.usable)
     sound = not system.warnings and rows_whole(release) and agreed
     return PublishedRSquared(
         outcome_names=release.outcome_names,
@@ -203,9 +221,27 @@ def _published(release: ReleasedMoments, estimation: Estimation) -> PublishedRSq
         trusted=np.asarray((error <= DETERMINED) & fits.stated & sound),
         usable=fits.usable,
         pooled=pooled,
-        pooled_error=float(pooled_error),
+        pooled_error=pooled_error,
         pooled_trusted=bool(pooled_error <= DETERMINED and fits.stated_together and sound),
     )
+
+
+def _with_residuals(
+    release: ReleasedMoments,
+    pooled: float,
+    error: float,
+    in_rows_alone: float,
+    usable: NDArray[np.bool_],
+) -> tuple[float, float]:
+    """Combine the pooled R² with what the residuals of the last rounds say, by precision.
+
+    Residuals are those of the rows, whose R² is larger by `in_rows_alone` than that of new ones.
+    """
+    if not release.rounds or not mostly_usable(release, usable):
+        return pooled, error
+    other, other_error = explained_by_residuals(release)
+    share = 1 / (1 + (other_error / max(error, 1e-300)) ** 2)
+    return pooled + share * (other - in_rows_alone - pooled), error * math.sqrt(1 - share)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,15 +16,24 @@ from primo.released.estimate.rounds.lengths import (
     is_stepped,
     outcomes_kept,
     residual_lengths,
+    squares_of,
 )
 from primo.released.estimate.rounds.pooling import IN_DOUBT, own_outcome_moments
 from primo.released.moments import ReleasedMoments
 
-__all__ = ["residuals_agree", "rows_whole", "seen_share", "variation_of"]
+__all__ = [
+    "explained_by_residuals",
+    "mostly_usable",
+    "residuals_agree",
+    "rows_whole",
+    "seen_share",
+    "variation_of",
+]
 
 Floats = NDArray[np.float64]
 
 MOST_ADDED = 0.35  # of Σ(y − ȳ)², by the model of what was shortened, where R² is stated
+LAST = 3  # rounds whose residuals say together how much is explained
 AGREEMENT = 0.1  # of R² with what is left in the residuals of the last round, where R² is stated
 
 
@@ -91,20 +100,56 @@ def residuals_agree(release: ReleasedMoments, explained: float, usable: NDArray[
     has. True where rounds took no residuals of slopes, and where outcomes that are not `usable` (l,)
     make up more than a fifth of the variation: lengths are those of all outcomes together.
     """
-    plan = release.plan
-    if not release.rounds or not is_stepped(plan, release.rounds[-1]):
+    if not release.rounds or not is_stepped(release.plan, release.rounds[-1]):
         return True
+    if not mostly_usable(release, usable):
+        return True
+    found, _ = explained_by_residuals(release, last=1)
+    return abs(found - explained) <= AGREEMENT
+
+
+def mostly_usable(release: ReleasedMoments, usable: NDArray[np.bool_]) -> bool:
+    """Whether outcomes that are not usable (l,) make up at most a fifth of the variation."""
     variation, _ = variation_of(release)
-    if variation[~usable].sum() > 0.2 * variation.sum():
-        return True
-    own, _ = own_outcome_moments(plan, release.rounds)
+    return bool(variation[~usable].sum() <= 0.2 * variation.sum())
+
+
+def explained_by_residuals(release: ReleasedMoments, *, last: int = LAST) -> tuple[float, float]:
+    """1 − Σ‖r‖²/Σ‖y − ȳ‖² of the last rounds, and its standard error: another way to the pooled R².
+
+    The covariance has no part in it. Its errors are the noise of Σ‖r‖² and a part of what the model of
+    lengths adds for the clip. The error is infinite where the last round took no residuals of slopes.
+    """
+    plan = release.plan
+    own, sigma = own_outcome_moments(plan, release.rounds)
     _, kept = outcomes_kept(plan, release.rounds)
     whole = float(np.trace(own) if own.ndim == 2 else own.sum()) / (kept * plan.n)
     if plan.intercept:
         means = release.association[-1] / (plan.n * plan.constant)
         whole -= float(means @ means) - plan.l * release.mean_sigma**2
-    left = float(residual_lengths(plan, release.rounds).lengths[-1]) ** 2
-    return abs(left - (1 - explained) * whole) <= AGREEMENT * whole
+    lengths = residual_lengths(plan, release.rounds).lengths
+    chosen = [
+        (released, float(length) ** 2)
+        for released, length in zip(release.rounds[-last:], lengths[-last:], strict=True)
+        if is_stepped(plan, released)
+    ]
+    if not chosen or whole <= 0:
+        return 0.0, np.inf
+    left = float(np.mean([square for _, square in chosen]))
+    through = [squares_of(released) / (plan.n * square) for released, square in chosen]
+    share = float(np.clip(np.mean(through), 0.05, 1.0))
+    noise = (
+        np.sqrt(plan.l)
+        / plan.n
+        * np.hypot(
+            np.linalg.norm([released.outcome_sigma for released, _ in chosen])
+            / len(chosen)
+            / share,
+            sigma / kept * left / whole,
+        )
+    )
+    model = IN_DOUBT * np.hypot(1 / share - 1, 1 / kept - 1) * left
+    return 1 - left / whole, float(np.hypot(noise, model) / whole)
 
 
 def _of_whole_rows(release: ReleasedMoments) -> tuple[float, float]:
