@@ -1,8 +1,8 @@
 """Time of rounds, as ratios measured in one run (docs/evidence/speed.md).
 
 A round against one pass of a fit with one round, and three rounds and those of the default against joint
-DP-SGD with its tuned settings (Opacus), on the same simulated rows in memory, by the time that passes and
-by processor time, which other work on the machine changes less:
+DP-SGD with its tuned settings (Opacus), on the same simulated rows in memory, by the time that passes
+and by processor time, which other work on the machine changes less:
 
     python -m benchmarks.round_time
 """
