@@ -16,18 +16,18 @@ from primo.released.uncertainty.system import system_of
 TRUTH = np.geomspace(1, 50, 6)
 
 
-def judged(counts, energy, *, gamma=0.0, strength=0.3):
+def judged(counts, energy, *, gamma=0.0, strength=0.3, weights=None, name="two-sided"):
     """Prior variances (d, groups) of a fit with this common prior; association of this energy."""
     groups = OutcomeGroups(
         rotation=None,
         group=np.arange(len(counts)),
-        weights=np.ones(len(counts)),
+        weights=np.ones(len(counts)) if weights is None else np.array(weights),
         counts=np.array(counts, dtype=float),
         noise_variance=np.ones(len(counts)),
     )
     at_gamma = strength * (gamma == GAMMAS)[:, None]
     fitted = SimpleNamespace(
-        name="two-sided" if len(counts) > 1 else "one-sided",
+        name=name if len(counts) > 1 else "one-sided",
         groups=groups,
         association=np.sqrt(energy),
         common=Signal(strength=at_gamma, mean=at_gamma, score=0.0),
@@ -45,6 +45,14 @@ def test_groups_add_up_to_what_all_outcomes_say(gamma):
     alike = judged((93,), energy.sum(axis=1)[:, None], gamma=gamma)
     np.testing.assert_allclose(table @ counts, 93 * alike[:, 0])
     assert (table > 0).all()
+
+
+def test_outcomes_of_unlike_variance_have_priors_of_their_own():
+    energy = np.stack([0.3 * 93 * TRUTH**2 + 3, np.full(6, 90.0)], axis=1)
+    unlike = judged((3, 90), energy, weights=(1.0, 0.2), name="one-sided")
+    assert unlike[-1, 0] > 5 * unlike[-1, 1]
+    alike = judged((3, 90), energy, name="one-sided")  # apart for their noise only
+    np.testing.assert_allclose(alike[:, 0], alike[:, 1])
 
 
 def test_directions_of_noise_get_little_where_the_features_vary_and_their_share_where_not():

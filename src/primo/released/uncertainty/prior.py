@@ -5,12 +5,13 @@ directions (`estimate.signal`), held near what all outcomes together say, and wi
 simulated eigenbases. That is good enough for the filter, whose error is flat about its optimum, and
 not for the size of that error. Three things are done better here.
 
-*Tilted groups.* Outcome directions are grouped by their variance, which includes what the features
-explain: a faint direction can have little signal where the features vary much, and as much as any
+*Tilted groups.* Outcomes, or their directions, are grouped by their variance, which includes what the
+features explain: a faint one can have little signal where the features vary much, and as much as any
 other where they hardly vary; a strong one has more of the former. So the prior variance s_i of all
 outcomes alike becomes f·s_i/(1 + t·a_i·s_i)² in a group, its tilt t and factor f averaged over what
 the group's association allows. A power of a_i held near the common one granted noise directions of
-exact (public) outcome moments so much signal that intervals were 1.3 times too wide.
+exact (public) outcome moments so much signal that intervals were 1.3 times too wide. Outcomes without
+rotation are tilted as well: under one prior for all, intervals of those that vary most covered 92 %.
 
 *Sums kept.* A rotation of the outcomes does not change the sum over outcomes of squared coefficients:
 along each feature direction groups are scaled to add up to the sum of the unrotated outcomes.
@@ -68,7 +69,7 @@ def judged_variances(fitted: FittedFilter, replicas: Replicas | LargeReplicas) -
         return np.zeros((*replicas.truths.shape, len(groups.counts)))
     # All unrotated outcomes have one prior, whatever their noise: any group's can be used.
     alike = _hedged(replicas) @ fitted.common.strength[:, :1]  # (copies, d, 1)
-    if fitted.name == "one-sided":
+    if fitted.name == "one-sided" and np.ptp(groups.weights) == 0:
         return np.repeat(alike, len(groups.counts), axis=2)
     explained = truths * alike
     # Where a replica explains nothing at all, no direction is preferred.
