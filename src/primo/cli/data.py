@@ -147,8 +147,8 @@ def settings_of(options: Options, opened: Opened) -> Settings:
     source = opened.source
     if options["epsilon"] is None or options["delta"] is None:
         raise InputError(
-            "give the privacy budget: --epsilon (0.5 to 2 is strict, 5 to 10 lenient) and --delta "
-            "(below one over the number of rows; for example one over its square)"
+            "give the privacy budget: --epsilon (0.5 to 2 is strict, 5 moderate, 10 lenient) and "
+            "--delta (below one over the number of rows; for example one over its square)"
         )
     spec = _bounds_file(options)
     protection = Protection.parse(options["protect"])

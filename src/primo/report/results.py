@@ -174,7 +174,8 @@ def doubts_of(release: ReleasedMoments, found: Findings | str) -> list[str]:
         (
             int(np.sum(~found.fit.trusted)),
             count(plan.l, "outcome"),
-            "an R² that the noise leaves undetermined (not determined, 0 to 1)",
+            "an R² that is not determined (0 to 1): noise, or rows that were cut or shortened, leave it "
+            "open. A larger epsilon, tighter ranges or fewer features determine more",
         ),
     ):
         if few:

@@ -189,6 +189,8 @@ def test_the_package_cannot_reach_rows():
 def test_refusals(release):
     with pytest.raises(primo.InputError, match="level"):
         uncertainty.coefficient_intervals(release, level=95)
+    with pytest.raises(primo.InputError, match="level"):
+        release.goodness_of_fit(level="0.9")
     with pytest.raises(primo.InputError, match="target"):
         uncertainty.coefficient_intervals(release, target="people")
     with pytest.raises(primo.InputError, match="kind"):

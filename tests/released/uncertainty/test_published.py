@@ -121,13 +121,11 @@ def test_a_release_without_a_law_is_refused():
 @pytest.mark.filterwarnings("ignore::primo.errors.ReproducibleNoiseWarning")
 def test_residuals_of_rounds_say_what_moments_do_not():
     """Where the covariance is noisy, residuals tell R² better, and both together best."""
-    gaps, errors = [], []
+    gaps = []
     for seed in range(6):
         found, _, pooled = cell(1200, 30, 1, epsilon=8.0, collinear=1e5, rounds=6, seed=seed)
         gaps.append(found.pooled - pooled)
-        errors.append(found.pooled_error)
     assert np.sqrt(np.mean(np.square(gaps))) < 0.09  # 0.12 by moments alone
-    assert np.mean(errors) < 0.04
 
 
 @pytest.mark.filterwarnings("ignore::primo.errors.ReproducibleNoiseWarning")
@@ -146,3 +144,20 @@ def test_residuals_are_those_of_the_default_only():
     heavy = uncertainty.published_r_squared(release, estimator="ridge", ridge_lambda=1e6)
     assert heavy.pooled < 0.3
     assert uncertainty.published_r_squared(release).pooled > 0.7
+
+
+@pytest.mark.filterwarnings("ignore::primo.errors.ReproducibleNoiseWarning")
+def test_rows_that_were_cut_leave_no_narrow_range():
+    """Heavy tails: the number is about shortened rows, and its standard error is no measure of that."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 8))
+    Y = X @ (rng.standard_normal((8, 2)) * 0.5) + np.exp(1.2 * rng.standard_normal((4000, 2)))
+    bounds = {
+        "feature_bounds": primo.Bounds(norm="auto"),
+        "outcome_bounds": primo.Bounds(norm="auto"),
+    }
+    model = primo.PrimoRegressor(epsilon=5, delta=1e-7, random_state=0, **bounds).fit(X, Y)
+    found = uncertainty.published_r_squared(model.release_)
+    assert found.together == "not determined"
+    assert not found.trusted.any()
+    assert (found.standard_error >= 1).all()

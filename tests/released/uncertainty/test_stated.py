@@ -97,7 +97,7 @@ def test_an_unsure_outcome_does_not_make_all_alike():
 
 def test_words():
     assert r2_words(-0.001) == "0.00"
-    assert spread_words(np.array([0.94]), 2) == "0.94, not determined for 1 of 2 outcomes"
+    assert spread_words(np.array([0.94]), 2) == "0.94; determined for 1 of 2 outcomes only"
     assert spread_words(np.array([]), 4) == "determined for none of the 4 outcomes alone"
     assert spread_words(np.array([]), 1) == "not determined"
     assert spread_words(np.array([0.1, 0.2]), 40) == "not determined for 38 of 40 single outcomes"

@@ -63,7 +63,7 @@ DIRECTIONS = 1_500  # runs × width to aim for: each direction of the features i
 WORK = 2e7  # runs × width × outcomes not to exceed
 DETERMINED = 0.03  # standard error up to which 90 % of the estimates are within 0.05
 MOST_SPENT = 0.9  # degrees of freedom per row
-UNKNOWN_ERROR = 1.0  # standard error of what was cut or is lost in noise: R² could be anything
+UNKNOWN_ERROR = 1.0  # standard error where rows were cut or lost in noise: R² could be anything
 WIDEST = 0.25  # standard error above which not even a range is worth showing
 BISECTIONS = 50  # to more digits than matter
 UNSURE = (
@@ -208,21 +208,22 @@ def _published(release: ReleasedMoments, estimation: Estimation) -> PublishedRSq
     if part.sum() == 1:
         error[part] = pooled_error
     found[part], error[part] = _toward_common(found[part], error[part], pooled_error)
-    if not fits.stated_together:
-        pooled_error = max(pooled_error, UNKNOWN_ERROR)
-    stated = fits.usable & (fits.stated_together or fits.stated)
-    error = np.where(stated, error, np.maximum(error, UNKNOWN_ERROR))
     agreed = residuals_agree(release, by_moments, fits.usable)
     sound = not system.warnings and rows_whole(release) and agreed
+    # Errors of noise and sampling say nothing where rows were cut, or the law of the noise is incomplete.
+    if not (fits.stated_together and sound):
+        pooled_error = max(pooled_error, UNKNOWN_ERROR)
+    stated = fits.usable & (fits.stated_together or fits.stated) & sound
+    error = np.where(stated, error, np.maximum(error, UNKNOWN_ERROR))
     return PublishedRSquared(
         outcome_names=release.outcome_names,
         r_squared=found,
         standard_error=error,
-        trusted=np.asarray((error <= DETERMINED) & fits.stated & sound),
+        trusted=np.asarray((error <= DETERMINED) & fits.stated),
         usable=fits.usable,
         pooled=pooled,
         pooled_error=pooled_error,
-        pooled_trusted=bool(pooled_error <= DETERMINED and fits.stated_together and sound),
+        pooled_trusted=bool(pooled_error <= DETERMINED),
     )
 
 

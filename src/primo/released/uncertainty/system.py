@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from primo.errors import Argument, InputError, Message
 from primo.planning.plan import CovarianceOrigin
+from primo.privacy.budget import is_number
 from primo.released.estimate.bordered import arrowhead
 from primo.released.estimate.centring import mirror, reflect
 from primo.released.estimate.large import LARGE
@@ -372,7 +373,7 @@ def _system(release: ReleasedMoments) -> System:
 
 def check_level(level: float) -> float:
     """Return the level; refuse one that is not between 0 and 1."""
-    if not 0 < level < 1:
+    if not (is_number(level) and 0 < level < 1):
         raise InputError(Argument("level", level), " must lie between 0 and 1, for example 0.95")
     return float(level)
 

@@ -27,4 +27,4 @@ def spread_words(known: NDArray[np.float64], l: int) -> str:
     words = r2_words(middle)
     if len(known) > 1:
         words = f"median {words} (lowest {r2_words(low)}, highest {r2_words(high)})"
-    return words + (f", not determined for {left} of {l} outcomes" if left else "")
+    return words + (f"; determined for {len(known)} of {l} outcomes only" if left else "")
