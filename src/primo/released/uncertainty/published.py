@@ -210,7 +210,7 @@ def _published(release: ReleasedMoments, estimation: Estimation) -> PublishedRSq
     found[part], error[part] = _toward_common(found[part], error[part], pooled_error)
     agreed = residuals_agree(release, by_moments, fits.usable)
     sound = not system.warnings and rows_whole(release) and agreed
-    # Errors of noise and sampling say nothing where rows were cut, or the law of the noise is incomplete.
+    # Errors of noise and sampling say nothing where rows were cut, or the law of noise is incomplete.
     if not (fits.stated_together and sound):
         pooled_error = max(pooled_error, UNKNOWN_ERROR)
     stated = fits.usable & (fits.stated_together or fits.stated) & sound
