@@ -260,7 +260,7 @@ def test_plink2_finds_the_same(fitted, tmp_path, covar, rounds, within):
 
     With one round an effect is off by 0.3 standard errors with a chance below 1e-9. Later rounds
     clip residuals, so their effects are those of Huber's estimator with a clip of 1.6 standard
-    deviations: 96 % as efficient, hence 0.2 standard errors from least squares on the same rows.
+    deviations: 97 % as efficient, hence 0.2 standard errors from least squares on the same rows.
     """
     plink = shutil.which("plink2")
     if plink is None:

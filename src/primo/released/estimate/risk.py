@@ -132,7 +132,8 @@ def seen_squares(
     """
     if carried is None or replicas.bases is None:
         return replicas.along(replicas.truths[:, :, None] ** 2 * variances)
-    seen = _seen(replicas, carried)
+    exact = _exact(replicas.truths, replicas.bases)
+    seen = _seen(exact, exact @ replicas.bases, carried)
     return np.asarray(np.tensordot(replicas.shares, seen**2 @ variances, 1))
 
 
@@ -142,17 +143,20 @@ def seen_products(
     """E[(vᵀCw)(vᵀw)] along noisy eigenvectors; as `seen_squares`."""
     if carried is None or replicas.bases is None:
         return replicas.along(replicas.truths[:, :, None] * variances)
-    shares = _seen(replicas, carried) * replicas.bases.transpose(0, 2, 1)
-    return np.asarray(np.tensordot(replicas.shares, shares @ variances, 1))
+    exact = _exact(replicas.truths, replicas.bases)
+    seen = _seen(exact, exact @ replicas.bases, carried)
+    both = seen * replicas.bases.transpose(0, 2, 1)
+    return np.asarray(np.tensordot(replicas.shares, both @ variances, 1))
 
 
-def _seen(replicas: Replicas, carried: Carried | None) -> Floats:
-    """VᵀC of every replica, (copies, d, d): what the association shows of coefficients."""
-    assert replicas.bases is not None
-    exact = replicas.bases.transpose(0, 2, 1) * replicas.truths[:, None, :]  # VᵀA
-    if carried is None:
-        return exact
-    error = np.diag(carried.expected) - exact @ replicas.bases  # Vᵀ(Ã − A)V
+def _exact(truths: Floats, bases: Floats) -> Floats:
+    """VᵀA of every replica, (copies, d, d)."""
+    return np.asarray(bases.transpose(0, 2, 1) * truths[:, None, :])
+
+
+def _seen(exact: Floats, products: Floats, carried: Carried) -> Floats:
+    """VᵀC of every replica, given VᵀA and VᵀAV: what the association shows of coefficients."""
+    error = np.diag(carried.expected) - products  # Vᵀ(Ã − A)V
     return np.asarray(exact + carried.share * ((error * carried.filter) @ exact))
 
 
@@ -192,12 +196,12 @@ class FilterRisk:
                 rank=float(np.count_nonzero(a > 0)),
             )
         # All copies at once, shape after shape.
-        exact = bases.transpose(0, 2, 1) * truths[:, None, :]  # VᵀA, (copies, d, d)
+        exact = _exact(truths, bases)
         p = exact @ bases
         weighted = shares[:, None, None] * p
         noise = np.einsum("kii->i", weighted)
         sampling = np.einsum("kij,kij->ij", weighted, p)
-        seen = _seen(replicas, carried)
+        seen = exact if carried is None else _seen(exact, p, carried)
         linear = np.tensordot(shares, (exact * seen) @ shapes.transpose(1, 2, 0), 1).T
         signal = np.empty((len(shapes), *sampling.shape))
         half, b = np.empty_like(seen), np.empty_like(seen)

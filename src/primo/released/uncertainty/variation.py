@@ -104,8 +104,8 @@ def residuals_agree(release: ReleasedMoments, explained: float, usable: NDArray[
         return True
     if not mostly_usable(release, usable):
         return True
-    found, _ = explained_by_residuals(release, last=1)
-    return abs(found - explained) <= AGREEMENT
+    found, error = explained_by_residuals(release, last=1)
+    return bool(np.isfinite(error)) and abs(found - explained) <= AGREEMENT
 
 
 def mostly_usable(release: ReleasedMoments, usable: NDArray[np.bool_]) -> bool:
@@ -118,7 +118,8 @@ def explained_by_residuals(release: ReleasedMoments, *, last: int = LAST) -> tup
     """1 − Σ‖r‖²/Σ‖y − ȳ‖² of the last rounds, and its standard error: another way to the pooled R².
 
     The covariance has no part in it. Its errors are the noise of Σ‖r‖² and a part of what the model of
-    lengths adds for the clip. The error is infinite where the last round took no residuals of slopes.
+    lengths adds for the clip. The error is infinite where none of them took residuals of slopes, and
+    where noise leaves nothing of the variation.
     """
     plan = release.plan
     own, sigma = own_outcome_moments(plan, release.rounds)
@@ -138,16 +139,9 @@ def explained_by_residuals(release: ReleasedMoments, *, last: int = LAST) -> tup
     left = float(np.mean([square for _, square in chosen]))
     through = [squares_of(released) / (plan.n * square) for released, square in chosen]
     share = float(np.clip(np.mean(through), 0.05, 1.0))
-    noise = (
-        np.sqrt(plan.l)
-        / plan.n
-        * np.hypot(
-            np.linalg.norm([released.outcome_sigma for released, _ in chosen])
-            / len(chosen)
-            / share,
-            sigma / kept * left / whole,
-        )
-    )
+    of_residuals = np.linalg.norm([released.outcome_sigma for released, _ in chosen]) / len(chosen)
+    of_outcomes = sigma / kept * left / whole
+    noise = np.sqrt(plan.l) / plan.n * np.hypot(of_residuals / share, of_outcomes)
     model = IN_DOUBT * np.hypot(1 / share - 1, 1 / kept - 1) * left
     return 1 - left / whole, float(np.hypot(noise, model) / whole)
 
