@@ -26,52 +26,7 @@ from primo.released.estimate.rounds.pooling import expected_product
 from primo.released.estimate.rounds.step import _centred
 from primo.released.estimate.rounds.trial import HELD, TRIED, is_lost, is_used
 from primo.released.rounds import ReleasedRound
-
-
-def make_plan(*, n: int, d: int, l: int, rounds: int, epsilon: float = 5.0) -> Plan:
-    settings = Settings(
-        epsilon=epsilon,
-        delta=1e-6,
-        feature_bounds=Bounds(norm=1.0),
-        outcome_bounds=Bounds(norm=2.0),
-        fit_intercept=False,
-        rounds=rounds,
-    )
-    return choose_plan(settings, n=n, d=d, l=l)
-
-
-def shorten(rows, norm):
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows * np.minimum(1, norm / np.maximum(lengths, 1e-300))
-
-
-def released(plan, number, features, outcomes, coefficients, clip, rng=None) -> ReleasedRound:
-    """One round in floats: with noise of the plan's scales, or without if there is no generator."""
-    own = round_plan(plan, number, clip)
-    x, r = shorten(features, 1.0), shorten(outcomes - features @ coefficients, clip)
-    blocks = {"covariance": x.T @ x, "association": x.T @ r, "outcome_moments": r.T @ r}
-    scales = own.covariance_sigma, own.association_sigma, own.outcome_sigma
-    if rng is not None:
-        for (name, exact), sigma in zip(blocks.items(), scales, strict=True):
-            drawn = rng.normal(size=exact.shape)
-            square = name != "association"
-            noise = (drawn + drawn.T) / 2 if square else drawn
-            blocks[name] = exact + sigma * noise
-    return ReleasedRound(
-        coefficients=coefficients,
-        clip=clip,
-        covariance_sigma=scales[0],
-        association_sigma=scales[1],
-        outcome_sigma=scales[2],
-        **blocks,
-    )
-
-
-def rows(n=4000, d=6, l=3, *, noise=0.3, seed=0):
-    rng = np.random.default_rng(seed)
-    features = rng.normal(size=(n, d)) / np.sqrt(3 * d)
-    outcomes = features @ rng.normal(size=(d, l)) + noise * rng.normal(size=(n, l))
-    return features, outcomes
+from round_cases import make_plan, released, rows, shorten
 
 
 @pytest.mark.parametrize("m", [1, 2, 9, 300])
@@ -258,31 +213,6 @@ def test_a_clip_is_longer_than_most_residuals_until_they_are_seen_to_be_normal()
         assert 0.2 < float(np.mean(lengths < clip_in_lengths(m, normal=True))) < 0.45
     assert clip_in_lengths(1, normal=True) == pytest.approx(0.5)
     assert 0.95 < clip_in_lengths(1000, normal=True) < 1
-
-
-@pytest.mark.parametrize(
-    ("kind", "l", "normal"), [("normal", 8, True), ("normal", 2, False), ("rare", 8, False)]
-)
-def test_lengths_of_normal_residuals_are_told_from_others(kind, l, normal):
-    """Few directions tell too little: a yes or a no may look the same as a normal residual."""
-    rng = np.random.default_rng(6)
-    n = 4000
-    r = rng.normal(size=(n, l))
-    if kind == "rare":
-        r *= np.where(rng.random(n) < 0.05, 4.0, 0.3)[:, None]
-    r *= 0.7 / np.sqrt(np.mean(np.sum(r**2, axis=1)))
-    plan = make_plan(n=n, d=3, l=l, rounds=6)
-    features = rng.normal(size=(n, 3)) / 3
-    nothing = np.zeros((3, l))
-    start = np.full((3, l), 1e-9)
-    clip = 0.7 * clip_in_lengths(l, normal=False)
-    found = [
-        released(plan, 0, features, r, nothing, 2.0),
-        released(plan, 1, features, r, start, clip),
-    ]
-    known = residual_lengths(plan, found)
-    assert known.about_normal(0.7**2, 0.01) is normal
-    assert not known.about_normal(0.7**2, 0.1)  # not known well enough
 
 
 def damping(expected, *, noise: float, strength: float = 1.0) -> float:

@@ -33,6 +33,10 @@ from primo.released.estimate.means import shrunk_means
 from primo.released.rounds import ReleasedRound
 
 __all__ = [
+    "AS_EXPECTED",
+    "KNOWN",
+    "SATURATED",
+    "SEVERAL",
     "Lengths",
     "clip_in_lengths",
     "directions",
@@ -68,19 +72,6 @@ class Lengths:
     slopes: Matrix  # (rounds,) κ
     directions: float  # m
     saturated: bool  # whether nearly all residuals of the last round were clipped
-
-    def about_normal(self, expected: float, error: float) -> bool:
-        """Whether the last round's residuals are as long as expected, if the model holds.
-
-        `expected` is their mean squared length as it follows from the outcomes' own, and `error` its
-        standard deviation. Few long residuals among short ones, or lengths that are all alike, make the
-        length that the model finds another one.
-        """
-        if len(self.lengths) < 2 or self.saturated or self.directions < SEVERAL:
-            return False
-        if 2 * error > KNOWN * expected:
-            return False
-        return abs(float(self.lengths[-1]) ** 2 / expected - 1) < AS_EXPECTED
 
 
 def clip_in_lengths(m: float, *, normal: bool) -> float:
@@ -211,7 +202,7 @@ def residual_lengths(plan: Plan, rounds: Sequence[ReleasedRound]) -> Lengths:
     The first round's clip is the outcomes' own norm, a stated bound: its slope counts as 1, as it does
     in one release. So does that of any other round of the outcomes themselves.
     """
-    _, m = directions(plan, rounds[0])
+    m = _residual_directions(plan, rounds)
     lengths, slopes = [], []
     saturated = False
     for number, released in enumerate(rounds):
@@ -226,6 +217,24 @@ def residual_lengths(plan: Plan, rounds: Sequence[ReleasedRound]) -> Lengths:
     return Lengths(
         lengths=np.array(lengths), slopes=np.array(slopes), directions=m, saturated=saturated
     )
+
+
+def _residual_directions(plan: Plan, rounds: Sequence[ReleasedRound]) -> float:
+    """Return m of residuals, from the second moments of all rounds that took slopes.
+
+    Before there are any it is that of the outcomes about their means. What slopes explain is left out
+    of residuals, and often has few directions.
+    """
+    stepped = [released for released in rounds if is_stepped(plan, released)]
+    if not stepped or stepped[0].outcome_moments.ndim == 1:
+        return directions(plan, rounds[0])[1]
+    clips = np.array([released.clip for released in stepped])
+    noise = np.array([released.outcome_sigma for released in stepped]) / clips**2
+    sigma = float(np.sum(noise**-2.0) ** -0.5)
+    shares = (sigma / noise) ** 2 / clips**2
+    moments = sum(w * r.outcome_moments for w, r in zip(shares, stepped, strict=True))
+    least = max(sigma * math.sqrt(plan.l), NOTHING * plan.n)
+    return _directions(plan.n, np.asarray(moments), sigma, np.zeros(plan.l), least)[1]
 
 
 def is_of_outcomes(plan: Plan, released: ReleasedRound) -> bool:

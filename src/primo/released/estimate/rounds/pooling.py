@@ -15,10 +15,11 @@ confirm the errors of the last.
 A round with W_t = 0 and the outcomes' own norm for a clip is one of the outcomes themselves: any number
 of them make one release with their budgets together.
 
-The directions of the outcome moments come from all rounds, M = Σ v_t (R_tᵀR_t/ρ_t + W_tᵀÃW_t) with ρ_t
+The directions of the outcome moments come from all rounds, M = Σ v_t (R_tᵀR_t/ρ_t + W_sᵀÃW_s) with ρ_t
 the share of Σ‖r‖² that the clip let through and v_t by precision, and their sum from the rounds of the
-outcomes themselves, the only ones whose Σ‖y‖² needs no model. Cross terms WᵀG are left out: they would
-bring the noise of G in, and the directions of outcomes that look strong would be those of the noise.
+outcomes themselves, the only ones whose Σ‖y‖² needs no model. s is the first round that took slopes. W_t
+of later rounds holds most of the noise of Ĝ, and so do cross terms WᵀG: the directions of outcomes that
+look strong would be those of the noise, and Ĝ would seem to have less noise than it has in all others.
 """
 
 from __future__ import annotations
@@ -161,20 +162,19 @@ def _outcome_moments(
     if alone == 0:
         return moments, alone
     moments, alone = _with_rounds_about_means(plan, rounds, found, (moments, alone), means)
-    others = [(r, s) for r, s in zip(rounds, found.lengths, strict=True) if is_stepped(plan, r)]
-    if not others or moments.ndim == 1:
+    stepped = [(r, s) for r, s in zip(rounds, found.lengths, strict=True) if is_stepped(plan, r)]
+    if not stepped or moments.ndim == 1:
         return moments, alone
     parts, scales = [moments], [alone]
-    # One decomposition of the covariance for all rounds.
-    starts = np.hstack([released.coefficients for released, _ in others])
-    products = np.hsplit(expected_product(plan, covariance, sigma, starts), len(others))
-    for (released, length), product in zip(others, products, strict=True):
+    first = stepped[0][0].coefficients
+    fitted = first.T @ expected_product(plan, covariance, sigma, first)
+    fitted = (fitted + fitted.T) / 2
+    for released, length in stepped:
         through = squares_of(released) / (plan.n * length**2)
         if through <= 0:  # lost in noise
             continue
         through = min(through, 1.0)
-        fitted = released.coefficients.T @ product
-        parts.append(released.outcome_moments / through + (fitted + fitted.T) / 2)
+        parts.append(released.outcome_moments / through + fitted)
         scales.append(released.outcome_sigma / through)
     shares, together = _weights(np.array(scales))
     mixed = _mean(shares, parts)

@@ -28,6 +28,7 @@ from primo.released.estimate.rounds.lengths import (
     residual_lengths,
     square_error,
 )
+from primo.released.estimate.rounds.normal import as_expected, clips_agree
 from primo.released.estimate.rounds.pooling import expected_product, pool
 from primo.released.estimate.rounds.trial import is_gradual, is_lost
 from primo.released.estimate.selection import estimate
@@ -75,7 +76,15 @@ def next_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Step:
 def _clip(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths, length: float) -> float:
     """Return the clip for residuals of this root mean square length."""
     noise = square_error(plan, rounds[-1])
-    normal = _about_normal(plan, rounds, known)
+    if is_gradual(plan, rounds):
+        # Small steps are taken where much is explained, and have no other length to compare with: most
+        # of the covariance that it follows from is lost in noise.
+        normal = True
+    elif not is_lost(plan) and clips_agree(plan, rounds, known):
+        length, normal = min(length, float(known.lengths[-1])), True
+    else:
+        left = _square_left(plan, rounds, known, rounds[-1].coefficients)
+        normal = as_expected(plan, rounds, known, left)
     return math.sqrt(length**2 + noise) * clip_in_lengths(known.directions, normal=normal)
 
 
@@ -159,18 +168,3 @@ def _square_left(
     predicted = expected_product(plan, pooled.covariance, pooled.scales.covariance, coefficients)
     explained = float(np.einsum("ij,ij->", coefficients, predicted)) / plan.n
     return float(known.lengths[0]) ** 2 - explained
-
-
-def _about_normal(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths) -> bool:
-    """Whether the last round's residuals speak for the model of their lengths.
-
-    Small steps are taken where much is explained, and have no other length to compare with: most of the
-    covariance that it follows from is lost in noise.
-    """
-    if is_gradual(plan, rounds):
-        return True
-    if len(rounds) < 2:
-        return False
-    expected = _square_left(plan, rounds, known, rounds[-1].coefficients)
-    error = rounds[0].outcome_sigma * math.sqrt(plan.l) / plan.n
-    return expected > 0 and known.about_normal(expected, error)
