@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from primo.released.estimate.large import BINS, LARGE, LargeReplicas, simulate_large
 from primo.released.estimate.spectrum import denoised_spectrum, symmetric_noise
 
-__all__ = ["Carried", "FilterRisk", "Replicas", "simulate"]
+__all__ = ["MOST_REPLICAS", "Carried", "FilterRisk", "Replicas", "simulate"]
 
 Floats = NDArray[np.float64]
 
@@ -324,12 +324,14 @@ def simulate(
     *,
     seed: int = SEED,
     copies: int | None = None,
+    most: int = MOST_REPLICAS,
     certain: bool = False,
     quick: bool = False,
 ) -> Replicas | LargeReplicas:
     """Draw replicas from released eigenvalues and the scale σ₁ of their noise.
 
-    Beyond `LARGE` eigenvalues no matrix is drawn (`large`).
+    Beyond `LARGE` eigenvalues no matrix is drawn (`large`). Up to that there are `copies`, or, if none
+    are given, as many as few eigenvalues need, at `most`.
 
     With `certain`, all have the same true eigenvalues: those that the released ones look like. With
     `quick`, matrices are drawn up to `QUICKLY` eigenvalues only: less exact, and a third of the time.
@@ -343,7 +345,7 @@ def simulate(
         truth, _ = denoised_spectrum(values, np.empty((0, d, d)), 0.0)
         return Replicas(truths=truth[None], bases=None)
     if copies is None:
-        copies = int(np.clip(-(-DRAWN_DIRECTIONS // d), 1, MOST_REPLICAS))
+        copies = int(np.clip(-(-DRAWN_DIRECTIONS // d), 1, most))
     rng = np.random.default_rng(seed)
     spread = sigma * min(ALONE, IN_COMPANY / np.sqrt(d))
     trace = float(values.sum())

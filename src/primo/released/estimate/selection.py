@@ -18,7 +18,7 @@ from primo.released.estimate.closed_forms import (
 from primo.released.estimate.large import LargeReplicas
 from primo.released.estimate.outcomes import OutcomeGroups, alike, by_variance, group_outcomes
 from primo.released.estimate.problem import Estimate, NoisyMoments
-from primo.released.estimate.risk import Carried, FilterRisk, Replicas, simulate
+from primo.released.estimate.risk import MOST_REPLICAS, Carried, FilterRisk, Replicas, simulate
 from primo.released.estimate.signal import Signal, SignalModel
 from primo.released.estimate.spectrum import possible_spectrum
 
@@ -172,16 +172,22 @@ class FittedFilter:
         )
 
 
-def fit_filter(moments: NoisyMoments, *, sides: str = "auto", quick: bool = False) -> FittedFilter:
+def fit_filter(
+    moments: NoisyMoments,
+    *,
+    sides: str = "auto",
+    quick: bool = False,
+    most_replicas: int = MOST_REPLICAS,
+) -> FittedFilter:
     """Fit the signal, choose the sides ("auto", "one-sided" or "two-sided") and the filter.
 
-    `quick` is for forecasts, which do this many times (`risk.simulate`).
+    `quick` is for forecasts and `most_replicas` for rounds, which do this many times (`risk.simulate`).
 
     Cost: some ten decompositions of d×d matrices, and the products that `estimate` names.
     """
     values, vectors = moments.spectrum
     association = moments.rotated
-    replicas = simulate(values, moments.covariance_sigma, quick=quick)
+    replicas = simulate(values, moments.covariance_sigma, most=most_replicas, quick=quick)
     groups, name = by_variance(moments), "one-sided"
     energy = replicas.collect(groups.energy(association))
     same = alike(moments)

@@ -31,7 +31,7 @@ from primo.released.estimate.rounds.lengths import (
 from primo.released.estimate.rounds.normal import as_expected, clips_agree
 from primo.released.estimate.rounds.pooling import expected_product, pool
 from primo.released.estimate.rounds.trial import is_gradual, is_lost
-from primo.released.estimate.selection import estimate
+from primo.released.estimate.selection import fit_filter
 from primo.released.moments import ReleasedMoments
 from primo.released.rounds import ReleasedRound, Step
 
@@ -47,6 +47,9 @@ WIDE = 0.5  # of the outcomes' norm
 #: Of Σ‖y‖² about the means, that slopes explain before rounds take residuals of them; and where clips
 #: would not be shorter than `SHORTER` norms, so that only the covariance's noise acts on less.
 LEAST_EXPLAINED, MUCH, SHORTER = 0.03, 0.1, 0.8
+#: Of the covariance, that a step is chosen with. The final estimate has up to eight times as many: what
+#: a step lacks, the next one sees.
+REPLICAS = 8
 _FEW = 128  # features, below which several BLAS threads cost more than they bring
 _pool = remembered(pool)  # a step asks for it several times
 
@@ -55,7 +58,7 @@ def next_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Step:
     """Estimate from all rounds together, and say how long the residuals of that will be.
 
     Guarantee: a deterministic function of released numbers; costs no privacy.
-    Cost: that of `released.estimate.estimate`.
+    Cost: that of `released.estimate.selection.fit_filter`.
     """
     known = residual_lengths(plan, rounds)
     with blas_threads(1 if plan.d < _FEW else None):
@@ -98,7 +101,7 @@ def _whole_step(
     is one of the outcomes themselves. Rounds that took slopes go on with them.
     """
     found = _centred(plan, rounds)
-    coefficients = found.restore(estimate(found.moments).coefficients)
+    coefficients = _estimate_of(found)
     length = _length_left(plan, rounds, known, coefficients)
     if is_stepped(plan, rounds[-1]):
         return coefficients, length
@@ -123,8 +126,12 @@ def _whole_step(
 
 def _estimate(plan: Plan, rounds: Sequence[ReleasedRound]) -> Matrix:
     """Return the library's own estimate (width, l) of all rounds together."""
-    found = _centred(plan, rounds)
-    return found.restore(estimate(found.moments).coefficients)
+    return _estimate_of(_centred(plan, rounds))
+
+
+def _estimate_of(found: Centred) -> Matrix:
+    fitted = fit_filter(found.moments, most_replicas=REPLICAS)
+    return found.restore(fitted.estimate(found.moments).coefficients)
 
 
 def _centred(plan: Plan, rounds: Sequence[ReleasedRound]) -> Centred:
