@@ -18,7 +18,7 @@ def fitted(n=3000, d=4, l=12, **options):
         "epsilon": 5.0,
         "delta": 1e-8,
         "feature_bounds": (0, 2),
-        "outcome_bounds": primo.Bounds(norm=4.0 * l**0.5),
+        "outcome_bounds": primo.Bounds(norm=5.0 * l**0.5),
     }
     return primo.PrimoRegressor(**{**settings, **options}).fit(X, Y).release_
 

@@ -94,7 +94,7 @@ def rows_whole(release: ReleasedMoments) -> bool:
 
 
 def residuals_agree(release: ReleasedMoments, explained: float, usable: NDArray[np.bool_]) -> bool:
-    """Whether the residuals of the last round are about as long as this share explained leaves them.
+    """Whether the residuals of the last rounds are about as long as this share explained leaves them.
 
     It is another way to R², with other errors: the covariance has no part in it, and a model of lengths
     has. True where rounds took no residuals of slopes, and where outcomes that are not `usable` (l,)
@@ -104,7 +104,7 @@ def residuals_agree(release: ReleasedMoments, explained: float, usable: NDArray[
         return True
     if not mostly_usable(release, usable):
         return True
-    found, error = explained_by_residuals(release, last=1)
+    found, error = explained_by_residuals(release)
     return bool(np.isfinite(error)) and abs(found - explained) <= AGREEMENT
 
 
@@ -114,7 +114,7 @@ def mostly_usable(release: ReleasedMoments, usable: NDArray[np.bool_]) -> bool:
     return bool(variation[~usable].sum() <= 0.2 * variation.sum())
 
 
-def explained_by_residuals(release: ReleasedMoments, *, last: int = LAST) -> tuple[float, float]:
+def explained_by_residuals(release: ReleasedMoments) -> tuple[float, float]:
     """1 − Σ‖r‖²/Σ‖y − ȳ‖² of the last rounds, and its standard error: another way to the pooled R².
 
     The covariance has no part in it. Its errors are the noise of Σ‖r‖² and a part of what the model of
@@ -131,7 +131,7 @@ def explained_by_residuals(release: ReleasedMoments, *, last: int = LAST) -> tup
     lengths = residual_lengths(plan, release.rounds).lengths
     chosen = [
         (released, float(length) ** 2)
-        for released, length in zip(release.rounds[-last:], lengths[-last:], strict=True)
+        for released, length in zip(release.rounds[-LAST:], lengths[-LAST:], strict=True)
         if is_stepped(plan, released)
     ]
     if not chosen or whole <= 0:

@@ -84,7 +84,7 @@ def _clip(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths, length: f
         # of the covariance that it follows from is lost in noise.
         normal = True
     elif not is_lost(plan) and clips_agree(plan, rounds, known):
-        length, normal = min(length, float(known.lengths[-1])), True
+        length, normal = float(known.lengths[-1]), True
     else:
         left = _square_left(plan, rounds, known, rounds[-1].coefficients)
         normal = as_expected(plan, rounds, known, left)
