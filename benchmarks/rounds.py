@@ -175,7 +175,7 @@ def main() -> None:
     """Print the page, or write it to docs/rounds.md."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="write docs/rounds.md")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", default="", help="cells whose name contains this")
     parser.add_argument("--keep", type=Path, help="keep cells in this file, and use those in it")
     parser.add_argument("--skip", help="leave out cells whose name contains this (gan: hours)")
