@@ -28,6 +28,9 @@ RESULTS = DOCS / "results"
 def main() -> int:
     """Read the options and run; 2 if they are wrong, 130 if interrupted."""
     options = _options()
+    if options.outcomes and not options.methods:
+        print("error: --outcomes needs --methods, to say what is run again", file=sys.stderr)
+        return 2
     console = Console(width=None if sys.stdout.isatty() else 120)
     try:
         _run(options, console)
@@ -61,6 +64,14 @@ def _options() -> argparse.Namespace:
         metavar="METHOD",
         help="run these methods again and take all others from the stored results",
     )
+    parser.add_argument(
+        "--outcomes",
+        nargs="+",
+        type=_positive,
+        default=[],
+        metavar="L",
+        help="with --methods: run only cells with these numbers of outcomes again",
+    )
     parser.add_argument("--kg", type=Path, help="1000 Genomes haplotypes: VCF, BCF or VCF Zarr")
     parser.add_argument("--dbgap", type=Path, help="dbGaP genotypes: prefix of .bed, .bim and .fam")
     parser.add_argument("--mnist", type=Path, help="folder with the MNIST training images")
@@ -76,7 +87,7 @@ def _options() -> argparse.Namespace:
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} processes do no work; give 1 or more")
+        raise argparse.ArgumentTypeError(f"{text} is too few; give 1 or more")
     return number
 
 
@@ -101,6 +112,7 @@ def _run(options: argparse.Namespace, console: Console) -> None:
                 workers=options.workers,
                 console=console,
                 again=tuple(options.methods),
+                outcomes=tuple(options.outcomes),
                 stored=earlier,
             )
             results.write(scores, path)

@@ -58,17 +58,23 @@ def run_study(
     workers: int,
     console: Console,
     again: Sequence[str] = (),
+    outcomes: Sequence[int] = (),
     stored: Sequence[Score] = (),
 ) -> list[Score]:
     """Run what is missing and return all scores of the study, in the order of its grid.
 
     With `again`, only these methods are run: all others are taken from `stored`, the scores of an
-    earlier run of the whole study, and what was neither stored nor named stays out.
+    earlier run of the whole study, and what was neither stored nor named stays out. With `outcomes`,
+    so are all scores of cells with other numbers of outcomes.
     """
+
+    def named(unit: Unit) -> Sequence[str]:
+        return again if not outcomes or unit.cell.l in outcomes else ()
+
     units = list(study.units())
     if again:
-        units = _only(units, again, stored)
-        folder = folder / "again" / ("+".join(sorted(again)))
+        units = _only(units, again, named, stored)
+        folder = folder / "again" / "+".join([*sorted(again), *map(str, sorted(outcomes))])
     commit = _commit()
     tasks = []
     paths = {
@@ -77,7 +83,7 @@ def run_study(
     }
     for unit, path in paths.items():
         if again and not path.exists():
-            results.write(_kept(unit, again, stored), path)
+            results.write(_kept(unit, named(unit), stored), path)
         missing = _missing(unit, path)
         if missing:
             todo = Unit(cell=unit.cell, repeat=unit.repeat, methods=missing)
@@ -108,15 +114,20 @@ def _kept(unit: Unit, again: Sequence[str], stored: Sequence[Score]) -> list[Sco
     ]
 
 
-def _only(units: Sequence[Unit], again: Sequence[str], stored: Sequence[Score]) -> list[Unit]:
-    """Return the units with the methods that are stored or run again."""
+def _only(
+    units: Sequence[Unit],
+    again: Sequence[str],
+    named: Callable[[Unit], Sequence[str]],
+    stored: Sequence[Score],
+) -> list[Unit]:
+    """Return the units with the methods that are stored or run again (`named` of each unit)."""
     for name in again:
         if name not in METHODS:
             raise InputError(f"no method {name!r}; there are: {', '.join(METHODS)}")
     chosen = []
     for unit in units:
-        kept = {score.method for score in _kept(unit, again, stored) if not score.skipped}
-        names = tuple(name for name in unit.methods if name in kept or name in again)
+        kept = {score.method for score in _kept(unit, named(unit), stored) if not score.skipped}
+        names = tuple(name for name in unit.methods if name in kept or name in named(unit))
         if names:
             chosen.append(Unit(cell=unit.cell, repeat=unit.repeat, methods=names))
     return chosen

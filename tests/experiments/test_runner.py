@@ -218,5 +218,18 @@ def test_chosen_methods_are_run_again_and_all_others_are_taken_as_stored(
     assert {(s.method, s.l, s.repeat) for s in scores} == {(s.method, s.l, s.repeat) for s in first}
     assert {s.version for s in scores if s.method != "primo"} == {"of ols", "of gauss", "of adassp"}
     assert not any(s.version == "of primo" for s in scores)
+    few = min(score.l for score in first)
+    scores = runner.run_study(
+        study(),
+        folder=tmp_path / "c",
+        again=("primo",),
+        outcomes=(few,),
+        stored=marked,
+        **options,
+    )
+    kept = {(score.method, score.l) for score in scores if score.version.startswith("of ")}
+    ran_again = {(score.method, score.l) for score in scores} - kept
+    assert ran_again == {("primo", few)}
+    assert len(scores) == len(first)
     with pytest.raises(InputError, match="no method 'prima'"):
         runner.run_study(study(), folder=tmp_path / "b", again=("prima",), **options)

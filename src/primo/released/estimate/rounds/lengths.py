@@ -33,10 +33,7 @@ from primo.released.estimate.means import shrunk_means
 from primo.released.rounds import ReleasedRound
 
 __all__ = [
-    "AS_EXPECTED",
-    "KNOWN",
     "SATURATED",
-    "SEVERAL",
     "Lengths",
     "clip_in_lengths",
     "directions",
@@ -56,9 +53,6 @@ Matrix = NDArray[np.float64]
 #: Above this mean of min(‖r‖², c²)/c² nearly all residuals are clipped, and it says little of s.
 SATURATED = 0.97
 LEAST_SLOPE = 0.35  # a smaller one is not believed: dividing by it would make a step longer
-AS_EXPECTED = 0.15  # relative difference of squared lengths up to which the model holds
-SEVERAL = 4.0  # directions that residuals have at least, for the model to be seen to hold
-KNOWN = 0.2  # relative error of an expected squared length that this can be judged by
 SHORTEST = 0.5  # clip in lengths
 LONGER = 0.6  # by which the clip of one outcome is longer than its residuals
 NOTHING = 1e-9  # times the squared clip: mean ‖y‖² of public outcomes that are all 0

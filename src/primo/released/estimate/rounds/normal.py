@@ -17,10 +17,7 @@ import numpy as np
 
 from primo.planning.plan import Plan
 from primo.released.estimate.rounds.lengths import (
-    AS_EXPECTED,
-    KNOWN,
     SATURATED,
-    SEVERAL,
     Lengths,
     clip_in_lengths,
     is_stepped,
@@ -30,6 +27,10 @@ from primo.released.estimate.rounds.pooling import pooled_covariance
 from primo.released.rounds import ReleasedRound
 
 __all__ = ["as_expected", "clips_agree"]
+
+AS_EXPECTED = 0.15  # relative difference of squared lengths up to which they count as the same
+SEVERAL = 4.0  # directions that residuals have at least, for the model to be seen to hold
+KNOWN = 0.2  # relative error of a squared length that this can be judged by
 
 
 def as_expected(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths, left: float) -> bool:
