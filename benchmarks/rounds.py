@@ -51,8 +51,8 @@ there are nine rounds without an intercept was chosen on repeats 3 and 4 of thir
 rounds with one, a third of the budget for the first and shorter clips, on draws 200 to 217 of the stress
 suite and on tables that are not part of this repository. That directions of outcomes take the first step
 only, that directions of residuals are counted from residuals, and when short clips are kept, were chosen
-last, on repeats 0 to 4 of the cells with 11 and 101 outcomes and of the four tables, and checked on draws
-300 to 306 of the stress suite. Cells whose data cannot be made here are named at the end.
+last, on repeats 0 to 4 of the cells with 11 and 101 outcomes and of the four tables, and checked on
+draws 300 to 306 of the stress suite. Cells whose data cannot be made here are named at the end.
 """
 
 
