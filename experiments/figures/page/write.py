@@ -75,9 +75,9 @@ def _in_short(scores: Scores, claims: Sequence[Claim]) -> str:
     old = sorted(s for s, m in made.items() if "primo" in m and "primo-one-round" not in m)
     if old:
         lines.append(
-            f"- **primo has one round in {listed(f'`{study}`' for study in old)}**: these results were "
-            "stored before several rounds became the default. [Rounds](rounds.md) has the default, on "
-            "most of the same data."
+            f"- **primo has one round in parts of {listed(f'`{study}`' for study in old)}**: results of "
+            "commits before several rounds became the default (column `commit` of the results). "
+            "[Rounds](rounds.md) has the default, on most of the same data."
         )
     if said := counts(found):
         lines.append(said)
