@@ -50,9 +50,9 @@ of MNIST, and what these have to explain, on repeats 0 to 2 with l = 11. That
 there are nine rounds without an intercept was chosen on repeats 3 and 4 of thirteen of these cells; six
 rounds with one, a third of the budget for the first and shorter clips, on draws 200 to 217 of the stress
 suite and on tables that are not part of this repository. That directions of outcomes take the first step
-only, that directions of residuals are counted from residuals, and when short clips are kept, were chosen
-last, on repeats 0 to 4 of the cells with 11 and 101 outcomes and of the four tables, and checked on
-draws 300 to 306 of the stress suite. Cells whose data cannot be made here are named at the end.
+only, that directions of residuals are counted from residuals, when short clips are kept, and how many
+replicas a step draws, were chosen last, on repeats 0 to 4 of these cells without MNIST and on draws 300
+to 309 of the stress suite. Cells whose data cannot be made here are named at the end.
 """
 
 
