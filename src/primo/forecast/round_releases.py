@@ -24,7 +24,7 @@ from scipy import special
 from primo.forecast.simulate import Cohort, Drawn, symmetric_noise
 from primo.planning.plan import Plan
 from primo.planning.rounds import clip_of_round, round_plan
-from primo.released.estimate.rounds import is_lost, next_step
+from primo.released.estimate.rounds import may_be_gradual, next_step
 from primo.released.estimate.rounds.lengths import mean_slope
 from primo.released.release import Release
 from primo.released.round_release import pooled_release
@@ -48,7 +48,7 @@ def release_rounds(drawn: Drawn, plan: Plan) -> Release:
         outcomes=dataclasses.replace(whole.plan.outcomes, norm=norm),
         association="gauss",
     )
-    if is_lost(plan):
+    if may_be_gradual(plan):
         # Small steps take the constant for one of the directions, which has to be as long among the
         # others as it is. Then its mean has more noise: little, beside hundreds of features.
         simulated = dataclasses.replace(simulated, length=plan.constant * drawn.size.unit)

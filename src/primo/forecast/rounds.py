@@ -7,7 +7,7 @@ import math
 from primo.errors import Message
 from primo.planning.plan import Plan
 from primo.planning.rounds import shares_of, why_one_round
-from primo.released.estimate.rounds.trial import LOST, MANY_OUTCOMES, lost_in_noise
+from primo.released.estimate.rounds.schedule import LOST, lost_in_noise
 
 __all__ = [
     "association_noise",
@@ -17,7 +17,12 @@ __all__ = [
     "recommend_rounds",
 ]
 
-FEW, SOME, MORE, MANY = 3, 6, 9, 50
+FEW, SOME, MORE = 3, 6, 9
+#: Of small steps: the first of these in which a round can tell how long residuals are, and whose
+#: associations are together not more than so many numbers, unless it is the last.
+MANY = 200, 100, 50
+MOST_NUMBERS = 2**23
+MANY_OUTCOMES = 20
 
 #: Relative noise of the mean squared length of residuals, as a round tells it, above which clips would
 #: follow the noise.
@@ -60,8 +65,17 @@ def explain_rounds(made: Plan) -> tuple[int, Message]:
     lost = made.covariance_noisy and lost_in_noise(made) > LOST
     # With many outcomes and no intercept the estimator's own steps hardly gain anything.
     small = SMALL if made.intercept or made.l < MANY_OUTCOMES else most
-    if lost and steps < small and length_noise(made, MANY) < TOLD:
-        return MANY, Message.of(
+    size = made.width * made.l
+    many = next(
+        (
+            k
+            for k in MANY
+            if length_noise(made, k) < TOLD and (k * size <= MOST_NUMBERS or k == min(MANY))
+        ),
+        None,
+    )
+    if lost and steps < small and many is not None:
+        return many, Message.of(
             "most of the covariance is lost in noise, that of the association is small enough, and "
             "many small steps need no covariance"
         )

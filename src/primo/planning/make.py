@@ -127,7 +127,7 @@ def make_plan(settings: Settings, *, n: int, d: int, l: int) -> Plan:
             mu=mu,
             margin=total,
             searches=searches,
-            split=(settings.split or split_ratio(l)) if paid else 2.0,
+            split=(settings.split or split_ratio(l, rounds=count)) if paid else 2.0,
             n=n,
             shares=shares_of(count, means=intercept and protection.outcomes_private),
             starts=starts,

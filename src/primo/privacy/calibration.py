@@ -15,6 +15,7 @@ import mpmath
 
 from primo.errors import Argument, InputError
 from primo.privacy.budget import Budget
+from primo.privacy.rounds import SMALL_STEP_ROUNDS
 
 __all__ = [
     "delta_of",
@@ -24,6 +25,9 @@ __all__ = [
     "mu_of",
     "split_ratio",
 ]
+
+#: Least k where rounds may take small steps: σ₂ is 1 % above its least value there.
+SMALL_STEP_RATIO = 1.5
 
 _CONTEXT = mpmath.MPContext()
 _CONTEXT.dps = 50
@@ -124,7 +128,7 @@ def lattice_margin(count: int, variance_bits: int) -> float:
     return 200.0 * count * 2.0**-variance_bits
 
 
-def split_ratio(l: int) -> float:
+def split_ratio(l: int, *, rounds: int = 1) -> float:
     """Choose k = q/p, the association's share against the covariance's, from public numbers.
 
     The noise that matters for outcome j is σ₂² + σ₁²·‖w_j‖²/2 (mathematics.md section 6). At fixed
@@ -132,6 +136,7 @@ def split_ratio(l: int) -> float:
     k = 4/(1 + √(1 + 8r)) (mathematics.md section 3). A signal that is spread evenly would give r of the
     order d/l; real estimators shrink hardest exactly where the covariance is uncertain, and r = 1/√l
     served the data sets of benchmarks/accuracy.py better. Many outcomes drive k to 2, where the
-    covariance is free.
+    covariance is free. Many small steps live off the association alone.
     """
-    return 4 / (1 + math.sqrt(1 + 8 / math.sqrt(l)))
+    ratio = 4 / (1 + math.sqrt(1 + 8 / math.sqrt(l)))
+    return max(ratio, SMALL_STEP_RATIO) if rounds >= SMALL_STEP_ROUNDS else ratio

@@ -28,9 +28,9 @@ __all__ = [
 ]
 
 #: More rounds are refused: each costs a pass over the rows, and its numbers are all kept.
-MOST_ROUNDS = 64
+MOST_ROUNDS = 256
 
-#: From so many rounds on, rounds may take small steps (`released.estimate.rounds.trial`).
+#: From so many rounds on, rounds may take small steps (`released.estimate.rounds.schedule`).
 SMALL_STEP_ROUNDS = 12
 
 #: Of mu², that the first round gets where outcomes are private and have an intercept. It alone sees all

@@ -8,7 +8,6 @@ which follows from the plan and the clip of the round.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 
 from primo.planning.plan import Plan
 from primo.planning.rounds import clip_of_round, round_plan
-from primo.released.estimate.rounds import pool, pooled_covariance
+from primo.released.estimate.rounds import pool, sharing_covariance
 from primo.released.moments import ReleasedLengths
 from primo.released.release import Release
 from primo.released.rounds import ReleasedRound
@@ -38,7 +37,7 @@ def pooled_release(
     lengths: ReleasedLengths | None = None,
 ) -> Release:
     """Return the release that all rounds make together; a function of released numbers."""
-    rounds = _sharing_covariance(rounds)
+    rounds = sharing_covariance(rounds)
     pooled = pool(plan, rounds)
     return Release(
         plan=plan,
@@ -54,14 +53,6 @@ def pooled_release(
         scales=pooled.scales,
         started=pooled.offset,
     )
-
-
-def _sharing_covariance(rounds: Sequence[ReleasedRound]) -> Sequence[ReleasedRound]:
-    """Return rounds that all hold the mean of their covariances, by precision."""
-    if all(released.covariance is rounds[0].covariance for released in rounds):  # read from a file
-        return rounds
-    covariance, _ = pooled_covariance(rounds)
-    return [dataclasses.replace(released, covariance=covariance) for released in rounds]
 
 
 def round_arrays(rounds: Sequence[ReleasedRound]) -> dict[str, Any]:

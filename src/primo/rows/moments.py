@@ -83,6 +83,7 @@ def fold(
     progress: Progress | None = None,
     collect: PublicRows | None = None,
     residuals: ResidualGrid | None = None,
+    covariance: bool = True,
 ) -> Moments:
     """Read every row once and return the integer moments of the quantised rows.
 
@@ -90,7 +91,8 @@ def fold(
     the rows. Where the plan takes the covariance from elsewhere, none is summed. The source may hold
     a part of the plan's rows only: moments of parts add up to those of the whole. `collect` keeps the
     rows of a public block while they are read, so that nobody has to read them again. With `residuals`,
-    the plan is that of a round, and residuals take the place of the outcomes (`rows.residuals`).
+    the plan is that of a round, and residuals take the place of the outcomes (`rows.residuals`). Without
+    `covariance` none is summed either: it is known from an earlier round.
 
     Cost: one pass, O(n·d² + n·d·l) (plus n·l² for full outcome moments); memory of a few blocks and
     one set of moments per worker. The result does not depend on `threads` or `block_rows`.
@@ -103,7 +105,7 @@ def fold(
     kernels = kernels_for(source.n * (plan.width + plan.l))
     return walk(
         source,
-        [_Accumulator(plan, rows, kernels, residuals) for _ in range(threads)],
+        [_Accumulator(plan, rows, kernels, residuals, covariance) for _ in range(threads)],
         block_rows=rows,
         sample=sample,
         progress=progress,
@@ -127,6 +129,7 @@ class _Accumulator:
     rows: int
     kernels: ModuleType | None
     residuals: ResidualGrid | None = None
+    covariance: bool = True
     done: int = 0
 
     def __post_init__(self) -> None:
@@ -138,7 +141,7 @@ class _Accumulator:
         if self.residuals is not None:
             self._residuals = ResidualQuantiser(plan, self.residuals, kernel=kernel)
             self._wide = feature_quantiser(plan, kernel=kernel, wider=wide_factor(plan))
-        self._summed = plan.covariance_origin is CovarianceOrigin.ROWS
+        self._summed = self.covariance and plan.covariance_origin is CovarianceOrigin.ROWS
         self._signs: Signs | None = None
         unit = self._features.box_end
         if self.kernels and unit and plan.d >= _WIDE:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from primo.errors import InputError
 from primo.planning.plan import Plan
 from primo.planning.residuals import ResidualGrid, residual_grid
 from primo.planning.rounds import clip_of_round, round_plan
-from primo.released.estimate.rounds import next_step
+from primo.released.estimate.rounds import is_anew, may_be_gradual, next_step, sharing_covariance
 from primo.released.rounds import ReleasedRound
 from primo.rows.moments import Moments, fold
 from primo.rows.walk import Folding
@@ -74,7 +74,7 @@ def release_rounds(
     Cost: one pass over the rows for each round.
     """
     released: list[ReleasedRound] = []
-    kept = _Kept(record)
+    kept, rows = _Kept(record), _Rows(walk)
     for number in range(plan.round_count):
         found = kept.round(number) if number else None
         if found is None:
@@ -83,10 +83,13 @@ def release_rounds(
                 step = step_of(plan, released)
                 kept.save_step(number, step)
             found = _one_round(
-                walk, plan, number, step, bits=bits, backend=backend, threads=threads
+                rows, plan, number, step, bits=bits, backend=backend, threads=threads
             )
             kept.save_round(number, found)
         released.append(found)
+        if may_be_gradual(plan) and is_anew(plan, len(released)):
+            # Many rounds of many features: one mean instead of a covariance for each.
+            released = sharing_covariance(released)
     return tuple(released)
 
 
@@ -105,7 +108,7 @@ def plan_of_step(plan: Plan, number: int, step: ResidualGrid | None) -> Plan:
 
 
 def _one_round(
-    walk: RowWalk,
+    rows: _Rows,
     plan: Plan,
     number: int,
     step: ResidualGrid | None,
@@ -115,10 +118,7 @@ def _one_round(
     threads: int,
 ) -> ReleasedRound:
     own = plan_of_step(plan, number, step)
-    # XᵀX is not taken from an earlier round: it has to be of the very integers that XᵀR is of, and those
-    # of a row that is far too long differ between a round of outcomes and one of residuals.
-    folding: Folding[Moments] = fold if step is None else partial(fold, residuals=step)
-    moments = walk(folding, own, description=f"round {number + 1} of {plan.round_count}")
+    moments = rows.moments(own, step, description=f"round {number + 1} of {plan.round_count}")
     if bits.unbound:
         last = number == plan.round_count - 1
         stage = RandomBits.RELEASE if last else f"round-{number + 1}"
@@ -133,6 +133,35 @@ def _one_round(
         backend=backend,
         threads=threads,
     )
+
+
+class _Rows:
+    """Sums over the rows for one round after the other; what a round summed is not summed again.
+
+    XᵀX has to be of the very integers that XᵀR is of. Those of features are the same in all rounds of
+    residuals with one grid, whatever the residuals are of; in the first round, which takes the outcomes
+    as they are, a row that is far too long has other ones (`rows.moments`).
+    """
+
+    def __init__(self, walk: RowWalk) -> None:
+        self._walk = walk
+        self._last: tuple[Plan, ResidualGrid, Moments] | None = None
+
+    def moments(self, plan: Plan, step: ResidualGrid | None, *, description: str) -> Moments:
+        """Return the sums of a round; `plan` is that of the round, `step` as for `plan_of_step`."""
+        if step is None:
+            return self._walk(fold, plan, description=description)
+        earlier = None
+        if self._last is not None and self._last[0].grid == plan.grid:
+            _, looked_at, earlier = self._last
+            if looked_at.takes_same(step):  # the outcomes themselves, again
+                return earlier
+        folding: Folding[Moments] = partial(fold, residuals=step, covariance=earlier is None)
+        found = self._walk(folding, plan, description=description)
+        if earlier is not None:
+            found = replace(found, covariance=earlier.covariance)
+        self._last = plan, step, found
+        return found
 
 
 @dataclass(frozen=True)

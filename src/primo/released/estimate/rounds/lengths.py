@@ -30,12 +30,15 @@ from scipy import special
 from primo._util.remembered import remembered
 from primo.planning.plan import Plan
 from primo.released.estimate.means import shrunk_means
+from primo.released.estimate.rounds.schedule import may_be_gradual, measures
 from primo.released.rounds import ReleasedRound
 
 __all__ = [
     "SATURATED",
+    "SHORTEST",
     "Lengths",
     "clip_in_lengths",
+    "clipped_squares",
     "directions",
     "features_kept",
     "is_of_outcomes",
@@ -52,6 +55,8 @@ Matrix = NDArray[np.float64]
 
 #: Above this mean of min(‖r‖², c²)/c² nearly all residuals are clipped, and it says little of s.
 SATURATED = 0.97
+SEVERAL = 3  # rounds besides the last one, that say together how long residuals of small steps are
+LEAST_OF_SMALL = 0.1  # slope, where several rounds say how long residuals are
 LEAST_SLOPE = 0.35  # a smaller one is not believed: dividing by it would make a step longer
 SHORTEST = 0.5  # clip in lengths
 LONGER = 0.6  # by which the clip of one outcome is longer than its residuals
@@ -94,18 +99,27 @@ def mean_slope(length: float, clip: float, m: float) -> float:
 @lru_cache(maxsize=1024)  # asked again for every round whenever a round is added
 def length_of(squares: float, clip: float, m: float) -> float:
     """Return the s at which E min(‖r‖², c²) is `squares`, below c²; by bisection."""
-    low, high = math.log(1e-3), math.log(1e3)  # of s/c
+    return shared_length(squares, (clip,), m)
+
+
+@lru_cache(maxsize=1024)
+def shared_length(squares: float, clips: tuple[float, ...], m: float) -> float:
+    """Return the s at which Σ E min(‖r‖², c²) over these clips is `squares`, below Σc²; by bisection."""
+    unit = max(clips)
+    low, high = math.log(1e-3), math.log(1e3)  # of s over the longest clip
     for _ in range(60):
         middle = (low + high) / 2
-        if _clipped_squares(math.exp(middle), m) < squares / clip**2:
+        s = unit * math.exp(middle)
+        if sum(c**2 * clipped_squares(s, c, m) for c in clips) < squares:
             low = middle
         else:
             high = middle
-    return clip * math.exp((low + high) / 2)
+    return unit * math.exp((low + high) / 2)
 
 
-def _clipped_squares(s: float, m: float) -> float:
-    """E min(‖r‖², 1) for residuals of root mean square length s."""
+def clipped_squares(length: float, clip: float, m: float) -> float:
+    """Return E min(‖r‖², c²)/c² for residuals of this root mean square length."""
+    s = length / clip
     u = m / s**2 / 2
     inside = float(special.gammainc(m / 2 + 1, u))
     return s**2 * inside + float(special.gammaincc(m / 2, u))
@@ -194,10 +208,13 @@ def residual_lengths(plan: Plan, rounds: Sequence[ReleasedRound]) -> Lengths:
     """Return length and slope of every round, from released numbers.
 
     The first round's clip is the outcomes' own norm, a stated bound: its slope counts as 1, as it does
-    in one release. So does that of any other round of the outcomes themselves.
+    in one release. So does that of any other round of the outcomes themselves. Where there are many
+    rounds of small steps, residuals are as long as the last `SEVERAL` rounds that measure say together.
     """
     m = _residual_directions(plan, rounds)
+    small = may_be_gradual(plan)
     lengths, slopes = [], []
+    measured: list[tuple[float, float]] = []  # Σ‖r‖² over n, and the clip
     saturated = False
     for number, released in enumerate(rounds):
         squares, clip = _mean_square(plan, released), released.clip
@@ -206,8 +223,14 @@ def residual_lengths(plan: Plan, rounds: Sequence[ReleasedRound]) -> Lengths:
             lengths.append(math.sqrt(squares))
             slopes.append(1.0)
             continue
-        lengths.append(length_of(min(squares, SATURATED * clip**2), clip, m))
-        slopes.append(max(mean_slope(lengths[-1], clip, m), LEAST_SLOPE))
+        if not small or measures(plan, number):
+            measured = [*measured[-SEVERAL:], (squares, clip)] if small else [(squares, clip)]
+        clips = tuple(other for _, other in measured)
+        most = SATURATED * sum(other**2 for other in clips)
+        lengths.append(shared_length(min(sum(found for found, _ in measured), most), clips, m))
+        slopes.append(
+            max(mean_slope(lengths[-1], clip, m), LEAST_OF_SMALL if small else LEAST_SLOPE)
+        )
     return Lengths(
         lengths=np.array(lengths), slopes=np.array(slopes), directions=m, saturated=saturated
     )

@@ -24,6 +24,7 @@ look strong would be those of the noise, and Ĝ would seem to have less noise th
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +46,15 @@ from primo.released.estimate.rounds.trial import is_used
 from primo.released.estimate.spectrum import possible_spectrum
 from primo.released.rounds import Pooled, ReleasedRound, Scales
 
-__all__ = ["IN_DOUBT", "expected_product", "own_outcome_moments", "pool", "pooled_covariance"]
+__all__ = [
+    "IN_DOUBT",
+    "decomposed",
+    "expected_product",
+    "own_outcome_moments",
+    "pool",
+    "pooled_covariance",
+    "sharing_covariance",
+]
 
 Matrix = NDArray[np.float64]
 
@@ -94,7 +103,21 @@ def pool(plan: Plan, rounds: Sequence[ReleasedRound]) -> Pooled:
 def pooled_covariance(rounds: Sequence[ReleasedRound]) -> tuple[Matrix, float]:
     """Return the mean covariance of rounds, by precision, and the scale of its noise."""
     shares, sigma = _weights(np.array([r.covariance_sigma for r in rounds]))
+    if _share(rounds):
+        return rounds[0].covariance, sigma
     return _mean(shares, [r.covariance for r in rounds]), sigma
+
+
+def sharing_covariance(rounds: Sequence[ReleasedRound]) -> list[ReleasedRound]:
+    """Return rounds that all hold the mean of their covariances, by precision: one array."""
+    if _share(rounds):
+        return list(rounds)
+    covariance, _ = pooled_covariance(rounds)
+    return [dataclasses.replace(released, covariance=covariance) for released in rounds]
+
+
+def _share(rounds: Sequence[ReleasedRound]) -> bool:
+    return all(released.covariance is rounds[0].covariance for released in rounds)
 
 
 def own_outcome_moments(plan: Plan, rounds: Sequence[ReleasedRound]) -> tuple[Matrix, float]:
@@ -117,7 +140,7 @@ def expected_product(plan: Plan, covariance: Matrix, sigma: float, coefficients:
         return np.asarray(covariance @ coefficients)
     sigma *= math.sqrt(2 - plan.triangle_bits)  # as for the estimator
     if not plan.intercept:
-        values, vectors = _decomposed(covariance)
+        values, vectors = decomposed(covariance)
         return _filtered(values, vectors, sigma, coefficients)
     found = _constant_part(plan, covariance, sigma)
     slopes, means = found.slopes(coefficients)
@@ -130,7 +153,7 @@ def expected_product(plan: Plan, covariance: Matrix, sigma: float, coefficients:
 
 
 @remembered
-def _decomposed(covariance: Matrix) -> tuple[Matrix, Matrix]:
+def decomposed(covariance: Matrix) -> tuple[Matrix, Matrix]:
     """Return eigenvalues and eigenvectors; asked for in every round."""
     values, vectors = np.linalg.eigh(covariance)
     return values, vectors

@@ -1,10 +1,10 @@
 """The coefficients and the clip of the next round, from released numbers alone.
 
 The coefficients are what the library's own estimator makes of all rounds so far, pooled; or those after
-one more small step, where most of the covariance is lost in noise and small steps were seen to pay
-(`gradual`, `trial`). The clip is a multiple (`lengths`) of the root mean square length of the residuals
-that they leave, which is known from released numbers too: n·s² = Σ‖y‖² − ⟨W, ÃW⟩. One standard deviation
-of what noise does to s² is added: too long a clip costs a little, too short a one moves the fit.
+one more small step, where most of the covariance is lost in noise (`gradual`, `trial`). The clip is a
+multiple (`lengths`) of the root mean square length of the residuals that they leave, which is known from
+released numbers too: n·s² = Σ‖y‖² − ⟨W, ÃW⟩. One standard deviation of what noise does to s² is added:
+too long a clip costs a little, too short a one moves the fit.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from primo.released.estimate.rounds.gradual import gradual_step
 from primo.released.estimate.rounds.lengths import (
     Lengths,
     clip_in_lengths,
+    features_kept,
     is_stepped,
+    outcomes_kept,
     residual_lengths,
     square_error,
 )
 from primo.released.estimate.rounds.normal import as_expected, clips_agree
-from primo.released.estimate.rounds.pooling import expected_product, pool
-from primo.released.estimate.rounds.trial import is_gradual, is_lost
+from primo.released.estimate.rounds.pooling import expected_product, pool, pooled_covariance
+from primo.released.estimate.rounds.schedule import held, may_be_gradual, measures, tried
+from primo.released.estimate.rounds.trial import is_gradual, short_clips_hold
 from primo.released.estimate.selection import fit_filter
 from primo.released.moments import ReleasedMoments
 from primo.released.rounds import ReleasedRound, Step
@@ -47,6 +50,10 @@ WIDE = 0.5  # of the outcomes' norm
 #: Of Σ‖y‖² about the means, that slopes explain before rounds take residuals of them; and where clips
 #: would not be shorter than `SHORTER` norms, so that only the covariance's noise acts on less.
 LEAST_EXPLAINED, MUCH, SHORTER = 0.03, 0.1, 0.8
+#: Of the squared length that residuals have by what is explained, that they have to have at least for
+#: their length to be believed; and where short clips let through what they should.
+LEAST_LEFT, LEAST_OF_NORMAL = 0.5, 0.15
+SHORT = 0.25  # clip in lengths of rounds of small steps; what it costs, c/κ, hardly becomes less
 #: Of the covariance, that a step is chosen with. The final estimate has up to eight times as many: what
 #: a step lacks, the next one sees.
 REPLICAS = 8
@@ -62,7 +69,7 @@ def next_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Step:
     """
     known = residual_lengths(plan, rounds)
     with blas_threads(1 if plan.d < _FEW else None):
-        if is_lost(plan):
+        if may_be_gradual(plan):
             coefficients = gradual_step(plan, rounds, partial(_estimate, plan))
             # Steps are small: the next residuals are about as long as the last.
             clip = _clip(plan, rounds, known, float(known.lengths[-1]))
@@ -70,25 +77,49 @@ def next_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Step:
             coefficients, length = _whole_step(plan, rounds, known)
             # Tails of residuals may be long: how long is seen by shortening them little by little.
             clip = max(_clip(plan, rounds, known, length), rounds[-1].clip / FASTEST)
-    # Of the outcomes themselves, a clip is changed only where their bound is far too long.
-    if not coefficients.any() and clip > WIDE * plan.outcomes.norm:
+    # Of the outcomes themselves, a clip is changed only where their bound is far too long, and not where
+    # the trial may end in one release of them.
+    if not coefficients.any() and (clip > WIDE * plan.outcomes.norm or may_be_gradual(plan)):
         clip = plan.outcomes.norm
     return Step(coefficients=coefficients, clip=min(clip, plan.outcomes.norm))
 
 
 def _clip(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths, length: float) -> float:
     """Return the clip for residuals of this root mean square length."""
-    noise = square_error(plan, rounds[-1])
-    if is_gradual(plan, rounds):
-        # Small steps are taken where much is explained, and have no other length to compare with: most
-        # of the covariance that it follows from is lost in noise.
-        normal = True
-    elif not is_lost(plan) and clips_agree(plan, rounds, known):
+    noise, m = square_error(plan, rounds[-1]), known.directions
+    count = len(rounds)
+    trying = held(plan) <= count < held(plan) + tried(plan) and may_be_gradual(plan)
+    if trying or is_gradual(plan, rounds):
+        # Clips that follow lengths seen through clips end at the bulk of residuals, if some are far
+        # longer than most. What coefficients explain tells how long all of them are.
+        normal = short_clips_hold(plan, rounds, known)
+        left = _explained_square(plan, rounds, known)
+        if not trying and length**2 < (LEAST_OF_NORMAL if normal else LEAST_LEFT) * left:
+            length, normal = math.sqrt(left), False
+        short = (normal or trying) and not measures(plan, count)
+        return math.sqrt(length**2 + noise) * (SHORT if short else clip_in_lengths(m, normal=False))
+    if not may_be_gradual(plan) and clips_agree(plan, rounds, known):
         length, normal = float(known.lengths[-1]), True
     else:
         left = _square_left(plan, rounds, known, rounds[-1].coefficients)
         normal = as_expected(plan, rounds, known, left)
-    return math.sqrt(length**2 + noise) * clip_in_lengths(known.directions, normal=normal)
+    return math.sqrt(length**2 + noise) * clip_in_lengths(m, normal=normal)
+
+
+def _explained_square(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths) -> float:
+    """Return the mean squared length of the last round's residuals as it follows from what is explained.
+
+    Σ‖y‖² − Σ‖r‖² = ⟨W, AW⟩ + 2⟨W, XᵀR⟩ for any W, and the noise of Â and of this round's XᵀR do not
+    depend on W. ⟨W, ÂW⟩ is of shortened rows; where nearly all are, nobody knows by how much, and less
+    seems to be explained than is.
+    """
+    last = rounds[-1]
+    covariance, sigma = pooled_covariance(rounds)
+    share = features_kept(plan, covariance, sigma)[1]
+    predicted = covariance @ last.coefficients / share + 2 * last.association / known.slopes[-1]
+    explained = float(np.einsum("ij,ij->", last.coefficients, predicted)) / plan.n
+    own = known.lengths[: held(plan)]
+    return float(np.mean(own**2)) / outcomes_kept(plan, rounds)[1] - explained
 
 
 def _whole_step(
