@@ -74,7 +74,7 @@ def test_residuals_of_the_truth_are_as_long_as_what_is_not_explained():
 
 def test_rounds_of_a_simulated_release_are_those_of_the_plan(monkeypatch):
     # A release keeps the mean of all covariances; here each round keeps the one its step was made of.
-    monkeypatch.setattr(round_release, "_sharing_covariance", lambda rounds: rounds)
+    monkeypatch.setattr(round_release, "sharing_covariance", lambda rounds: rounds)
     plan = plan_of(3)
     drawn = draw(plan, law_of(plan, SIGNAL), 4, seed=(7, 1))
     release = release_rounds(drawn, plan)

@@ -7,7 +7,7 @@ import math
 from primo.errors import Message
 from primo.planning.plan import Plan
 from primo.planning.rounds import shares_of, why_one_round
-from primo.released.estimate.rounds.schedule import LOST, lost_in_noise
+from primo.released.estimate.rounds.schedule import LOST, far_enough, lost_in_noise
 
 __all__ = [
     "association_noise",
@@ -22,16 +22,14 @@ FEW, SOME, MORE = 3, 6, 9
 #: associations are together not more than so many numbers, unless it is the last.
 MANY = 200, 100, 50
 MOST_NUMBERS = 2**23
-MANY_OUTCOMES = 20
 
 #: Relative noise of the mean squared length of residuals, as a round tells it, above which clips would
 #: follow the noise.
 TOLD = 0.1
 
 #: Noise of the association of all rounds over the largest that is possible, above which steps would
-#: follow the noise (with an intercept, whose means are noisy, too; and without one); and up to which
-#: small steps get far enough.
-FOLLOWED, FOLLOWED_ALONE, SMALL = 0.1, 0.15, 0.05
+#: follow the noise (with an intercept, whose means are noisy, too; and without one).
+FOLLOWED, FOLLOWED_ALONE = 0.1, 0.15
 
 
 def recommend_rounds(made: Plan) -> int:
@@ -63,8 +61,6 @@ def explain_rounds(made: Plan) -> tuple[int, Message]:
             f"rounds need less than {most:.0%}"
         )
     lost = made.covariance_noisy and lost_in_noise(made) > LOST
-    # With many outcomes and no intercept the estimator's own steps hardly gain anything.
-    small = SMALL if made.intercept or made.l < MANY_OUTCOMES else most
     size = made.width * made.l
     many = next(
         (
@@ -74,7 +70,7 @@ def explain_rounds(made: Plan) -> tuple[int, Message]:
         ),
         None,
     )
-    if lost and steps < small and many is not None:
+    if lost and steps < far_enough(made) and many is not None:
         return many, Message.of(
             "most of the covariance is lost in noise, that of the association is small enough, and "
             "many small steps need no covariance"

@@ -279,6 +279,33 @@ def test_rounds_of_a_yes_or_no_outcome_are_one_release():
     assert pooled.scales.outcome == pytest.approx(sigma)
 
 
+@pytest.mark.parametrize("epsilon", [0.01, 0.5])
+def test_no_small_steps_after_noise(epsilon):
+    """A trial that noise hides has shown nothing: the rest is one release."""
+    rng, d, n = np.random.default_rng(5), 60, 400
+    features, outcomes = rng.normal(size=(n, d)) / np.sqrt(4 * d), rng.normal(size=(n, 1)) / 3
+    plan = make_plan(n=n, d=d, l=1, rounds=21, epsilon=epsilon)
+    found, w, clip = [], np.zeros((d, 1)), 2.0
+    for number in range(21):
+        found.append(released(plan, number, features, outcomes, w, clip, rng))
+        step = next_step(plan, found)
+        w, clip = step.coefficients, step.clip
+    assert may_be_gradual(plan)
+    assert not is_gradual(plan, found)
+    assert not any(released.coefficients.any() for released in found[held(plan) + tried(plan) :])
+
+
+def test_lengths_without_a_round_that_measures():
+    """A step may be 0 on the grid of a round that was to tell how long residuals are."""
+    plan = make_plan(n=400, d=60, l=1, rounds=21, epsilon=1.0)
+    features, outcomes = rows(n=400, d=60, l=1)
+    number = held(plan) + 3
+    zero = np.zeros((60, 1))
+    found = [released(plan, t, features, outcomes, zero, 2.0) for t in range(number)]
+    found.append(released(plan, number, features, outcomes, zero + 0.01, 1.0))
+    assert np.isfinite(residual_lengths(plan, found).lengths).all()
+
+
 def test_what_is_explained_tells_how_long_residuals_are_whatever_the_coefficients():
     features, outcomes = rows(n=3000, d=6, l=2, noise=0.5)
     features = shorten(features, 1.0)

@@ -70,7 +70,7 @@ class TestRSquared:
         assert 1 - np.mean((y - model.predict(x).reshape(-1, 1)) ** 2) / y.var() > 0.3
 
     def test_many_small_steps_are_outside_the_noise_law(self):
-        release, _ = fitted(1.5, rounds=12, n=400, d=60, l=2, epsilon=1)
+        release, _ = fitted(1.5, rounds=12, n=4000, d=400, l=2)
         assert is_gradual(release.plan, release.rounds)
         (why,) = system_of(release).warnings
         assert "small steps" in why

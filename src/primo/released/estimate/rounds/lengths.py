@@ -223,7 +223,7 @@ def residual_lengths(plan: Plan, rounds: Sequence[ReleasedRound]) -> Lengths:
             lengths.append(math.sqrt(squares))
             slopes.append(1.0)
             continue
-        if not small or measures(plan, number):
+        if not small or not measured or measures(plan, number):
             measured = [*measured[-SEVERAL:], (squares, clip)] if small else [(squares, clip)]
         clips = tuple(other for _, other in measured)
         most = SATURATED * sum(other**2 for other in clips)

@@ -7,12 +7,13 @@ import math
 from primo.planning.plan import Plan
 from primo.privacy.rounds import SMALL_STEP_ROUNDS
 
-__all__ = ["LOST", "held", "lost_in_noise", "may_be_gradual", "measures", "tried"]
+__all__ = ["LOST", "far_enough", "held", "lost_in_noise", "may_be_gradual", "measures", "tried"]
 
 LOST = 4.0  # radius of the covariance's noise over the mean eigenvalue of rows of full length
 #: Of all rounds, and at least: those of the outcomes themselves, and those of residuals that decide.
 HELD, FEWEST_HELD = 0.03, 4
 TRIED, FEWEST_TRIED = 0.05, 3
+FAR, FAR_BESIDE_OTHERS, MANY_OUTCOMES = 0.05, 0.15, 20
 MEASURED = 12  # of so many rounds of small steps one has a long clip
 FIRST_MEASURED = 2  # and so many before any short clip
 
@@ -28,6 +29,15 @@ def lost_in_noise(plan: Plan, *, rounds: int = 1) -> float:
     """Return the radius of the noise of Â, pooled, over the mean eigenvalue of rows of full length."""
     radius = plan.covariance_sigma * math.sqrt(2 * plan.width / rounds)
     return radius * plan.width / (plan.n * plan.feature_norm**2)
+
+
+def far_enough(plan: Plan) -> float:
+    """Return the noise of the association up to which small steps get far enough to pay.
+
+    It is that of all rounds, over the largest association that is possible. With many outcomes and no
+    intercept the estimator's own steps hardly gain anything.
+    """
+    return FAR if plan.intercept or plan.l < MANY_OUTCOMES else FAR_BESIDE_OTHERS
 
 
 def held(plan: Plan) -> int:

@@ -4,14 +4,15 @@ Small steps (`gradual`) need residuals that are about normal. Those of a yes-or-
 a clip short enough to gain anything moves the fit toward their median. So where small steps may be
 taken, the first rounds (`schedule.held`) look at the outcomes themselves, the next (`schedule.tried`) at
 residuals, most of them with a short clip. Where these let through much less or much more than they
-should, all later rounds look at the outcomes themselves again, and what the rounds that decided say of
-residuals is left out: the rest is one release with nearly the whole budget.
+should, or noise hides it, all later rounds look at the outcomes themselves again, and what the rounds
+that decided say of residuals is left out: the rest is one release with nearly the whole budget.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,11 +27,12 @@ from primo.released.estimate.rounds.lengths import (
     square_error,
     squares_of,
 )
-from primo.released.estimate.rounds.schedule import held, may_be_gradual, tried
+from primo.released.estimate.rounds.schedule import far_enough, held, may_be_gradual, tried
 from primo.released.rounds import ReleasedRound
 
 __all__ = ["is_gradual", "is_used", "short_clips_hold"]
 
+TOLD = 0.05  # noise of what short clips let through, above which it says nothing of residuals
 LATEST = 12  # rounds of short clips that are looked at
 APART = 0.05  # difference of mean min(‖r‖², c²)/c² from that of normal residuals that is let pass
 
@@ -41,18 +43,37 @@ def is_gradual(plan: Plan, rounds: Sequence[ReleasedRound]) -> bool:
     if not may_be_gradual(plan) or len(rounds) < after:
         return False
     rounds = rounds[:after]
-    return short_clips_hold(plan, rounds, residual_lengths(plan, rounds))
+    found = _through_short_clips(plan, rounds, residual_lengths(plan, rounds))
+    return _association_noise(plan) < far_enough(plan) and found is not None and found.hold(TOLD)
 
 
 def short_clips_hold(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths) -> bool:
-    """Whether the latest short clips let through what they should of normal residuals."""
+    """Whether the latest short clips, if any, let through what they should of normal residuals."""
+    found = _through_short_clips(plan, rounds, known)
+    return found is None or found.hold()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Through:
+    """What short clips let through: mean min(‖r‖², c²)/c², less that of normal residuals."""
+
+    apart: float
+    error: float  # standard deviation of its noise
+
+    def hold(self, told: float = math.inf) -> bool:
+        return self.error <= told and abs(self.apart) <= APART + 2 * self.error
+
+
+def _through_short_clips(
+    plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths
+) -> _Through | None:
     short = [
         (released, length)
         for released, length in zip(rounds, known.lengths, strict=True)
         if is_stepped(plan, released) and released.clip <= SHORTEST * length
     ][-LATEST:]
     if not short:
-        return True
+        return None
     apart = [
         squares_of(released) / (plan.n * released.clip**2)
         - clipped_squares(length, released.clip, known.directions)
@@ -60,7 +81,13 @@ def short_clips_hold(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths
     ]
     last = short[-1][0]
     error = square_error(plan, last) / last.clip**2 / math.sqrt(len(short))
-    return abs(float(np.mean(apart))) <= APART + 2 * error
+    return _Through(apart=float(np.mean(apart)), error=error)
+
+
+def _association_noise(plan: Plan) -> float:
+    """Return the length of the noise of all rounds' association over the largest association."""
+    noise = plan.association_sigma * math.sqrt(plan.width * plan.l / plan.round_count)
+    return noise / (plan.n * plan.feature_norm * plan.outcomes.norm)
 
 
 def is_used(plan: Plan, rounds: Sequence[ReleasedRound]) -> list[bool]:
