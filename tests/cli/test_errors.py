@@ -160,8 +160,8 @@ def test_a_configuration_with_an_unknown_option(folder, primo):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("rounds = 2.5", 'rounds = 2.5 must be "auto" or a whole number from 1 to 64'),
-        ('rounds = "many"', 'rounds = "many" must be "auto" or a whole number from 1 to 64'),
+        ("rounds = 2.5", 'rounds = 2.5 must be "auto" or a whole number from 1 to 256'),
+        ('rounds = "many"', 'rounds = "many" must be "auto" or a whole number from 1 to 256'),
         ('rounds = "3"', 'rounds = "3" must be "auto" or'),
         ("rounds = true", 'rounds = true must be "auto" or'),
         ("rounds = [3]", 'rounds = [3] must be "auto" or'),
@@ -191,13 +191,16 @@ def test_a_configuration_with_a_value_of_another_kind(folder, primo, fit_line, l
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("fit {data} --rounds many", '--rounds many must be "auto" or a whole number from 1 to 64'),
-        ("fit {data} --rounds 2.5", '--rounds 2.5 must be "auto" or a whole number from 1 to 64'),
-        ("fit {data} --rounds 65", '--rounds 65 must be "auto" or a whole number from 1 to 64'),
+        (
+            "fit {data} --rounds many",
+            '--rounds many must be "auto" or a whole number from 1 to 256',
+        ),
+        ("fit {data} --rounds 2.5", '--rounds 2.5 must be "auto" or a whole number from 1 to 256'),
+        ("fit {data} --rounds 257", '--rounds 257 must be "auto" or a whole number from 1 to 256'),
         ("fit {data} --rows-per-person 2.9", "--rows-per-person 2.9 must be a whole number, 1 or"),
         ("fit {data} --threads 0", "--threads 0 must be a whole number from 1 to 1024"),
-        ("audit --rounds auto", "--rounds auto must be a whole number from 1 to 64"),
-        ("audit --rounds 65", "--rounds 65 must be a whole number from 1 to 64"),
+        ("audit --rounds auto", "--rounds auto must be a whole number from 1 to 256"),
+        ("audit --rounds 257", "--rounds 257 must be a whole number from 1 to 256"),
         ("ld-blocks --panel p.bed --out o --most x", "--most x must be a whole number, 1 or more"),
     ],
 )

@@ -116,7 +116,7 @@ def test_rounds_auto_says_what_a_fit_would_take():
             "--rounds 4 is not possible here: there are more public features than rows",
         ),
         ("--rounds 0", '--rounds 0 must be "auto" or a whole number'),
-        ("--rounds x", '--rounds x must be "auto" or a whole number from 1 to 64'),
+        ("--rounds x", '--rounds x must be "auto" or a whole number from 1 to 256'),
     ],
 )
 def test_rounds_that_cannot_be(options, said):

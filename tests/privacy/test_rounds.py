@@ -161,7 +161,7 @@ def test_several_rounds_are_refused_where_there_can_be_one(changes):
 
 @pytest.mark.parametrize("rounds", [0, -1, 2.5, MOST_ROUNDS + 1, "many", None, True])
 def test_a_number_of_rounds_that_is_none(rounds):
-    with pytest.raises(InputError, match="whole number from 1 to 64"):
+    with pytest.raises(InputError, match="whole number from 1 to 256"):
         plan_of(rounds=rounds)
 
 
