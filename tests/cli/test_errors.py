@@ -165,7 +165,7 @@ def test_a_configuration_with_an_unknown_option(folder, primo):
         ('rounds = "3"', 'rounds = "3" must be "auto" or'),
         ("rounds = true", 'rounds = true must be "auto" or'),
         ("rounds = [3]", 'rounds = [3] must be "auto" or'),
-        ("rounds = 257", 'rounds = 65 must be "auto" or'),
+        ("rounds = 257", 'rounds = 257 must be "auto" or'),
         ("rows-per-person = 2.9", "rows-per-person = 2.9 must be a whole number, 1 or more"),
         ("rows_per_person = 2.0", "rows_per_person = 2.0 must be a whole number, 1 or more"),
         ('rows-per-person = "2"', 'rows-per-person = "2" must be a whole number, 1 or more'),

@@ -40,7 +40,7 @@ def some_settings(rng):
         "outcome_bounds": one_of(rng, BOUNDS),
         "fit_intercept": bool(rng.random() < 0.8),
         "norm_share": float(one_of(rng, (0.001, 0.05, 0.2, 0.5))),
-        "rounds": one_of(rng, (1, 2, 3, 50, 64)),
+        "rounds": one_of(rng, (1, 2, 3, 50, 256)),
         "split": one_of(rng, (None, 2.0, 0.5)),
     }
 
