@@ -45,11 +45,6 @@ class ResidualGrid:
     bits: int  # m: a step of the residuals is 2**m units
     clip: float  # bound on a residual in scaled units
 
-    def takes_same(self, other: ResidualGrid) -> bool:
-        """Whether another one takes the same residuals."""
-        same = (self.bits, self.clip) == (other.bits, other.clip)
-        return same and np.array_equal(self.integers, other.integers)
-
     @property
     def of_features(self) -> bool:
         """Whether residuals depend on the features; otherwise they are the outcomes themselves."""

@@ -19,6 +19,7 @@ from primo.errors import InputError
 from primo.planning.plan import Plan
 from primo.planning.residuals import ResidualGrid, residual_grid
 from primo.planning.rounds import clip_of_round, round_plan
+from primo.privacy.grid import Grid
 from primo.released.estimate.rounds import is_anew, may_be_gradual, next_step, sharing_covariance
 from primo.released.rounds import ReleasedRound
 from primo.rows.moments import Moments, fold
@@ -136,7 +137,7 @@ def _one_round(
 
 
 class _Rows:
-    """Sums over the rows for one round after the other; what a round summed is not summed again.
+    """Sums over the rows for one round after the other; XᵀX of residuals is summed once for a grid.
 
     XᵀX has to be of the very integers that XᵀR is of. Those of features are the same in all rounds of
     residuals with one grid, whatever the residuals are of; in the first round, which takes the outcomes
@@ -145,22 +146,19 @@ class _Rows:
 
     def __init__(self, walk: RowWalk) -> None:
         self._walk = walk
-        self._last: tuple[Plan, ResidualGrid, Moments] | None = None
+        self._summed: Moments | None = None
+        self._grid: Grid | None = None  # of the round that summed it
 
     def moments(self, plan: Plan, step: ResidualGrid | None, *, description: str) -> Moments:
         """Return the sums of a round; `plan` is that of the round, `step` as for `plan_of_step`."""
         if step is None:
             return self._walk(fold, plan, description=description)
-        earlier = None
-        if self._last is not None and self._last[0].grid == plan.grid:
-            _, looked_at, earlier = self._last
-            if looked_at.takes_same(step):  # the outcomes themselves, again
-                return earlier
-        folding: Folding[Moments] = partial(fold, residuals=step, covariance=earlier is None)
+        known = self._summed if self._grid == plan.grid else None
+        folding: Folding[Moments] = partial(fold, residuals=step, covariance=known is None)
         found = self._walk(folding, plan, description=description)
-        if earlier is not None:
-            found = replace(found, covariance=earlier.covariance)
-        self._last = plan, step, found
+        if known is not None:
+            return replace(found, covariance=known.covariance)
+        self._summed, self._grid = found, plan.grid
         return found
 
 
