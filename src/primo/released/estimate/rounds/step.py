@@ -33,7 +33,7 @@ from primo.released.estimate.rounds.lengths import (
 from primo.released.estimate.rounds.normal import as_expected, clips_agree
 from primo.released.estimate.rounds.pooling import expected_product, pool, pooled_covariance
 from primo.released.estimate.rounds.schedule import held, may_be_gradual, measures, tried
-from primo.released.estimate.rounds.trial import is_gradual, short_clips_hold
+from primo.released.estimate.rounds.trial import short_clips_hold
 from primo.released.estimate.selection import fit_filter
 from primo.released.moments import ReleasedMoments
 from primo.released.rounds import ReleasedRound, Step
@@ -70,40 +70,48 @@ def next_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Step:
     known = residual_lengths(plan, rounds)
     with blas_threads(1 if plan.d < _FEW else None):
         if may_be_gradual(plan):
-            coefficients = gradual_step(plan, rounds, partial(_estimate, plan))
-            # Steps are small: the next residuals are about as long as the last.
-            clip = _clip(plan, rounds, known, float(known.lengths[-1]))
-        else:
-            coefficients, length = _whole_step(plan, rounds, known)
-            # Tails of residuals may be long: how long is seen by shortening them little by little.
-            clip = max(_clip(plan, rounds, known, length), rounds[-1].clip / FASTEST)
-    # Of the outcomes themselves, a clip is changed only where their bound is far too long, and not where
-    # the trial may end in one release of them.
-    if not coefficients.any() and (clip > WIDE * plan.outcomes.norm or may_be_gradual(plan)):
+            return _small_step(plan, rounds, known)
+        coefficients, length = _whole_step(plan, rounds, known)
+        # Tails of residuals may be long: how long is seen by shortening them little by little.
+        clip = max(_clip(plan, rounds, known, length), rounds[-1].clip / FASTEST)
+    # Of the outcomes themselves, a clip is changed only where their bound is far too long.
+    if not coefficients.any() and clip > WIDE * plan.outcomes.norm:
         clip = plan.outcomes.norm
     return Step(coefficients=coefficients, clip=min(clip, plan.outcomes.norm))
 
 
 def _clip(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths, length: float) -> float:
     """Return the clip for residuals of this root mean square length."""
-    noise, m = square_error(plan, rounds[-1]), known.directions
-    count = len(rounds)
-    trying = held(plan) <= count < held(plan) + tried(plan) and may_be_gradual(plan)
-    if trying or is_gradual(plan, rounds):
-        # Clips that follow lengths seen through clips end at the bulk of residuals, if some are far
-        # longer than most. What coefficients explain tells how long all of them are.
-        normal = short_clips_hold(plan, rounds, known)
-        left = _explained_square(plan, rounds, known)
-        if not trying and length**2 < (LEAST_OF_NORMAL if normal else LEAST_LEFT) * left:
-            length, normal = math.sqrt(left), False
-        short = (normal or trying) and not measures(plan, count)
-        return math.sqrt(length**2 + noise) * (SHORT if short else clip_in_lengths(m, normal=False))
-    if not may_be_gradual(plan) and clips_agree(plan, rounds, known):
+    noise = square_error(plan, rounds[-1])
+    if clips_agree(plan, rounds, known):
         length, normal = float(known.lengths[-1]), True
     else:
         left = _square_left(plan, rounds, known, rounds[-1].coefficients)
         normal = as_expected(plan, rounds, known, left)
-    return math.sqrt(length**2 + noise) * clip_in_lengths(m, normal=normal)
+    return math.sqrt(length**2 + noise) * clip_in_lengths(known.directions, normal=normal)
+
+
+def _small_step(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths) -> Step:
+    """Return a small step, and a clip for residuals that are about as long as the last.
+
+    Where the next round looks at the outcomes themselves, the clip is their norm: they may end up in one
+    release (`trial`).
+    """
+    coefficients = gradual_step(plan, rounds, partial(_estimate, plan))
+    if not coefficients.any():
+        return Step(coefficients=coefficients, clip=plan.outcomes.norm)
+    square, count = float(known.lengths[-1]) ** 2, len(rounds)
+    decided = count >= held(plan) + tried(plan)
+    normal = short_clips_hold(plan, rounds, known)
+    # Clips that follow lengths seen through clips end at the bulk of residuals, if some are far longer
+    # than most. What coefficients explain tells how long all of them are.
+    left = _explained_square(plan, rounds, known)
+    if decided and square < (LEAST_OF_NORMAL if normal else LEAST_LEFT) * left:
+        square, normal = left, False
+    short = (normal or not decided) and not measures(plan, count)
+    times = SHORT if short else clip_in_lengths(known.directions, normal=False)
+    clip = times * math.sqrt(square + square_error(plan, rounds[-1]))
+    return Step(coefficients=coefficients, clip=min(clip, plan.outcomes.norm))
 
 
 def _explained_square(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths) -> float:
