@@ -46,7 +46,7 @@ from primo.released.estimate.rounds.trial import is_gradual
 from primo.released.estimate.spectrum import possible_spectrum
 from primo.released.rounds import Pooled, ReleasedRound
 
-__all__ = ["gradual_coefficients", "gradual_step", "is_anew"]
+__all__ = ["gradual_coefficients", "gradual_step", "is_anew", "until_anew"]
 
 Matrix = NDArray[np.float64]
 
@@ -89,6 +89,11 @@ def is_anew(plan: Plan, count: int) -> bool:
     return count in (held(plan), plan.round_count) or count % _rhythm(plan) == 0
 
 
+def until_anew(plan: Plan, rounds: Sequence[ReleasedRound]) -> Sequence[ReleasedRound]:
+    """Return the rounds until steps were chosen anew the last time."""
+    return rounds[: max(k for k in range(held(plan), len(rounds) + 1) if is_anew(plan, k))]
+
+
 def _rhythm(plan: Plan) -> int:
     return max(round(ANEW * plan.round_count), 1)
 
@@ -103,9 +108,7 @@ class _Gain:
 
 
 def _small_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Matrix:
-    last, start = rounds[-1], held(plan)
-    anew = max(k for k in range(start, len(rounds) + 1) if is_anew(plan, k))
-    gain = _gain(plan, rounds[:anew])
+    last, gain = rounds[-1], _gain(plan, until_anew(plan, rounds))
     step = gain.vectors.T @ (last.association / residual_lengths(plan, rounds).slopes[-1])
     step /= (gain.expected + gain.damping)[:, None]
     return np.asarray(last.coefficients + gain.vectors @ step)

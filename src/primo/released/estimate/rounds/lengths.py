@@ -25,7 +25,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import optimize, special
 
 from primo._util.remembered import remembered
 from primo.planning.plan import Plan
@@ -98,23 +98,23 @@ def mean_slope(length: float, clip: float, m: float) -> float:
 
 @lru_cache(maxsize=1024)  # asked again for every round whenever a round is added
 def length_of(squares: float, clip: float, m: float) -> float:
-    """Return the s at which E min(‖r‖², c²) is `squares`, below c²; by bisection."""
+    """Return the s at which E min(‖r‖², c²) is `squares`, below c²."""
     return shared_length(squares, (clip,), m)
 
 
 @lru_cache(maxsize=1024)
 def shared_length(squares: float, clips: tuple[float, ...], m: float) -> float:
-    """Return the s at which Σ E min(‖r‖², c²) over these clips is `squares`, below Σc²; by bisection."""
+    """Return the s at which Σ E min(‖r‖², c²) over these clips is `squares`, below Σc²."""
     unit = max(clips)
+
+    def apart(log: float) -> float:
+        s = unit * math.exp(log)
+        return sum(c**2 * clipped_squares(s, c, m) for c in clips) - squares
+
     low, high = math.log(1e-3), math.log(1e3)  # of s over the longest clip
-    for _ in range(60):
-        middle = (low + high) / 2
-        s = unit * math.exp(middle)
-        if sum(c**2 * clipped_squares(s, c, m) for c in clips) < squares:
-            low = middle
-        else:
-            high = middle
-    return unit * math.exp((low + high) / 2)
+    if apart(low) >= 0 or apart(high) <= 0:
+        return unit * math.exp(low if apart(low) >= 0 else high)
+    return unit * math.exp(optimize.brentq(apart, low, high, xtol=1e-12))
 
 
 def clipped_squares(length: float, clip: float, m: float) -> float:
@@ -204,6 +204,7 @@ def _norm_keeps(squares: float, norm: float, m: float) -> tuple[float, float]:
     return mean_slope(length, norm, m), min(squares / length**2, 1.0)
 
 
+@remembered
 def residual_lengths(plan: Plan, rounds: Sequence[ReleasedRound]) -> Lengths:
     """Return length and slope of every round, from released numbers.
 

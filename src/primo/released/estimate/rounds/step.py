@@ -20,7 +20,7 @@ from primo._util.remembered import remembered
 from primo._util.threads import blas_threads
 from primo.planning.plan import Plan
 from primo.released.estimate.centring import Centred, centred
-from primo.released.estimate.rounds.gradual import gradual_step
+from primo.released.estimate.rounds.gradual import gradual_step, until_anew
 from primo.released.estimate.rounds.lengths import (
     Lengths,
     clip_in_lengths,
@@ -59,6 +59,7 @@ SHORT = 0.25  # clip in lengths of rounds of small steps; what it costs, c/κ, h
 REPLICAS = 8
 _FEW = 128  # features, below which several BLAS threads cost more than they bring
 _pool = remembered(pool)  # a step asks for it several times
+_covariance = remembered(pooled_covariance)
 
 
 def next_step(plan: Plan, rounds: Sequence[ReleasedRound]) -> Step:
@@ -122,7 +123,7 @@ def _explained_square(plan: Plan, rounds: Sequence[ReleasedRound], known: Length
     seems to be explained than is.
     """
     last = rounds[-1]
-    covariance, sigma = pooled_covariance(rounds)
+    covariance, sigma = _covariance(until_anew(plan, rounds))
     share = features_kept(plan, covariance, sigma)[1]
     predicted = covariance @ last.coefficients / share + 2 * last.association / known.slopes[-1]
     explained = float(np.einsum("ij,ij->", last.coefficients, predicted)) / plan.n

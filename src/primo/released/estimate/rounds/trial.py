@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from primo._util.remembered import remembered
 from primo.planning.plan import Plan
 from primo.released.estimate.rounds.lengths import (
     SHORTEST,
@@ -42,7 +43,11 @@ def is_gradual(plan: Plan, rounds: Sequence[ReleasedRound]) -> bool:
     after = held(plan) + tried(plan)
     if not may_be_gradual(plan) or len(rounds) < after:
         return False
-    rounds = rounds[:after]
+    return _seems_normal(plan, rounds[:after])
+
+
+@remembered
+def _seems_normal(plan: Plan, rounds: Sequence[ReleasedRound]) -> bool:
     found = _through_short_clips(plan, rounds, residual_lengths(plan, rounds))
     return _association_noise(plan) < far_enough(plan) and found is not None and found.hold(TOLD)
 
