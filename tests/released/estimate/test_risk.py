@@ -123,3 +123,19 @@ def test_an_eigenvalue_that_stands_out_is_not_lowered_with_the_hidden_ones():
     true = np.append(np.full(d - 1, 0.5), 2000.0)
     values = np.linalg.eigvalsh(np.diag(true) + (square + square.T) * sigma / 2)
     assert abs(simulate(values, sigma).truths[:, -1].mean() / values[-1] - 1) < 0.02
+
+
+def test_a_filter_is_never_worse_than_none():
+    """Without its negative entry, the first one would be forty times too large."""
+    risk = FilterRisk(
+        constant=np.array([1.0]),
+        linear=np.array([[1.0, 0.2]]),
+        signal=np.array([[[1.0, 0.99], [0.99, 1.0]]]),
+        noise=np.full(2, 1e-6),
+        sampling=np.zeros((2, 2)),
+        rank=2.0,
+    )
+    one = np.ones(1)
+    found = risk.best_filter(one[None, :], one)
+    assert (found >= 0).all()
+    assert float(risk.excess(found, one[None, :], one)[0]) <= 1.0

@@ -301,8 +301,12 @@ class FilterRisk:
         trace = np.trace(system, axis1=1, axis2=2)
         system += 1e-12 * trace[:, None, None] * np.eye(system.shape[1])
         right = strength.T @ (self.linear @ basis)
-        g = basis @ np.linalg.solve(system, right[:, :, None])[:, :, 0].T
-        return np.asarray(np.maximum(g, 0.0))
+        g = np.maximum(basis @ np.linalg.solve(system, right[:, :, None])[:, :, 0].T, 0.0)
+        # What was negative may have been there to balance the rest, which is worse than nothing then.
+        worse = self.excess(g, strength, noise_variance, residual) > strength.T @ self.constant
+        if worse.any():
+            g[:, worse] = self._diagonal_filter(strength, noise_variance, residual)[:, worse]
+        return np.asarray(g)
 
     def _diagonal_filter(
         self, strength: Floats, noise_variance: Floats, residual: Floats
