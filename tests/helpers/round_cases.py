@@ -9,9 +9,10 @@ from primo.planning.plan import Plan
 from primo.planning.rounds import round_plan
 from primo.planning.settings import Settings
 from primo.privacy.bounds import Bounds
-from primo.released.rounds import ReleasedRound
+from primo.released.estimate.rounds import next_step
+from primo.released.rounds import ReleasedRound, Step
 
-__all__ = ["make_plan", "released", "rows", "shorten"]
+__all__ = ["make_plan", "released", "rows", "run_rounds", "shorten"]
 
 
 def make_plan(*, n: int, d: int, l: int, rounds: int, epsilon: float = 5.0) -> Plan:
@@ -51,6 +52,18 @@ def released(plan, number, features, outcomes, coefficients, clip, rng=None) -> 
         outcome_sigma=scales[2],
         **blocks,
     )
+
+
+def run_rounds(
+    plan, features, outcomes, rng=None, *, count=None
+) -> tuple[list[ReleasedRound], Step]:
+    """All rounds of a plan, or the first `count`, and the step after the last of them."""
+    step = Step(coefficients=np.zeros((plan.width, plan.l)), clip=plan.outcomes.norm)
+    found = []
+    for number in range(plan.round_count if count is None else count):
+        found.append(released(plan, number, features, outcomes, step.coefficients, step.clip, rng))
+        step = next_step(plan, found)
+    return found, step
 
 
 def rows(n=4000, d=6, l=3, *, noise=0.3, seed=0):

@@ -7,10 +7,14 @@ import math
 from primo.errors import Message
 from primo.planning.plan import Plan
 from primo.planning.rounds import shares_of, why_one_round
-from primo.released.estimate.rounds.schedule import LOST, far_enough, lost_in_noise
+from primo.released.estimate.rounds.schedule import (
+    LOST,
+    association_noise,
+    far_enough,
+    lost_in_noise,
+)
 
 __all__ = [
-    "association_noise",
     "explain_rounds",
     "length_noise",
     "one_round_only",
@@ -19,7 +23,7 @@ __all__ = [
 
 FEW, SOME, MORE = 3, 6, 9
 #: Of small steps: the first of these in which a round can tell how long residuals are, and whose
-#: associations are together not more than so many numbers, unless it is the last.
+#: associations, which a release keeps, are together not more than so many numbers.
 MANY = 200, 100, 50
 MOST_NUMBERS = 2**23
 
@@ -61,15 +65,7 @@ def explain_rounds(made: Plan) -> tuple[int, Message]:
             f"rounds need less than {most:.0%}"
         )
     lost = made.covariance_noisy and lost_in_noise(made) > LOST
-    size = made.width * made.l
-    many = next(
-        (
-            k
-            for k in MANY
-            if length_noise(made, k) < TOLD and (k * size <= MOST_NUMBERS or k == min(MANY))
-        ),
-        None,
-    )
+    many = next((k for k in _small_steps(made) if length_noise(made, k) < TOLD), None)
     if lost and steps < far_enough(made) and many is not None:
         return many, Message.of(
             "most of the covariance is lost in noise, that of the association is small enough, and "
@@ -84,6 +80,12 @@ def explain_rounds(made: Plan) -> tuple[int, Message]:
         f"residuals' squared length (less than {TOLD:.0%} is needed), {steps:.1%} in the association "
         f"(less than {most:.0%} is needed)"
     )
+
+
+def _small_steps(made: Plan) -> list[int]:
+    """Return how many small steps there may be: as many as a release can keep, or the fewest."""
+    kept = [k for k in MANY if k * made.width * made.l <= MOST_NUMBERS]
+    return kept or [min(MANY)]
 
 
 def one_round_only(made: Plan) -> Message | None:
@@ -104,12 +106,3 @@ def length_noise(made: Plan, rounds: int) -> float:
     shares = shares_of(rounds, means=made.intercept and made.protection.outcomes_private)
     noise = made.residual_sigma * math.sqrt(made.l / shares[-1])
     return noise / (made.n * made.outcomes.norm**2)
-
-
-def association_noise(made: Plan) -> float:
-    """Return the length of the association's noise over the largest association, n·b_x·b_y.
-
-    All rounds together have the noise of one release.
-    """
-    noise = made.association_sigma * math.sqrt(made.width * made.l)
-    return noise / (made.n * made.feature_norm * made.outcomes.norm)

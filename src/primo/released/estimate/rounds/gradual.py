@@ -41,7 +41,7 @@ from primo.released.estimate.rounds.lengths import (
     square_error,
 )
 from primo.released.estimate.rounds.pooling import decomposed, expected_product, pool
-from primo.released.estimate.rounds.schedule import held, tried
+from primo.released.estimate.rounds.schedule import held, trial_ends
 from primo.released.estimate.rounds.trial import is_gradual
 from primo.released.estimate.spectrum import possible_spectrum
 from primo.released.rounds import Pooled, ReleasedRound
@@ -78,7 +78,7 @@ def gradual_step(
     count = len(rounds)
     if count == held(plan):
         return estimate(rounds)
-    decided = count >= held(plan) + tried(plan)
+    decided = count >= trial_ends(plan)
     if count < held(plan) or (decided and not is_gradual(plan, rounds)):
         return np.zeros_like(rounds[0].coefficients)
     return _small_step(plan, rounds)

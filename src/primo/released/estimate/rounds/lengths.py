@@ -55,7 +55,7 @@ Matrix = NDArray[np.float64]
 
 #: Above this mean of min(‖r‖², c²)/c² nearly all residuals are clipped, and it says little of s.
 SATURATED = 0.97
-SEVERAL = 3  # rounds besides the last one, that say together how long residuals of small steps are
+SEVERAL = 4  # rounds that measure, which together say how long residuals of small steps are
 LEAST_OF_SMALL = 0.1  # slope, where several rounds say how long residuals are
 LEAST_SLOPE = 0.35  # a smaller one is not believed: dividing by it would make a step longer
 SHORTEST = 0.5  # clip in lengths
@@ -96,13 +96,12 @@ def mean_slope(length: float, clip: float, m: float) -> float:
     return min(max(inside + (1 - 1 / m) * outside, 1e-6), 1.0)
 
 
-@lru_cache(maxsize=1024)  # asked again for every round whenever a round is added
 def length_of(squares: float, clip: float, m: float) -> float:
     """Return the s at which E min(‖r‖², c²) is `squares`, below c²."""
     return shared_length(squares, (clip,), m)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # asked again for every round whenever a round is added
 def shared_length(squares: float, clips: tuple[float, ...], m: float) -> float:
     """Return the s at which Σ E min(‖r‖², c²) over these clips is `squares`, below Σc²."""
     unit = max(clips)
@@ -214,6 +213,7 @@ def residual_lengths(plan: Plan, rounds: Sequence[ReleasedRound]) -> Lengths:
     """
     m = _residual_directions(plan, rounds)
     small = may_be_gradual(plan)
+    several, least = (SEVERAL, LEAST_OF_SMALL) if small else (1, LEAST_SLOPE)
     lengths, slopes = [], []
     measured: list[tuple[float, float]] = []  # Σ‖r‖² over n, and the clip
     saturated = False
@@ -225,13 +225,11 @@ def residual_lengths(plan: Plan, rounds: Sequence[ReleasedRound]) -> Lengths:
             slopes.append(1.0)
             continue
         if not small or not measured or measures(plan, number):
-            measured = [*measured[-SEVERAL:], (squares, clip)] if small else [(squares, clip)]
+            measured = [*measured, (squares, clip)][-several:]
         clips = tuple(other for _, other in measured)
         most = SATURATED * sum(other**2 for other in clips)
         lengths.append(shared_length(min(sum(found for found, _ in measured), most), clips, m))
-        slopes.append(
-            max(mean_slope(lengths[-1], clip, m), LEAST_OF_SMALL if small else LEAST_SLOPE)
-        )
+        slopes.append(max(mean_slope(lengths[-1], clip, m), least))
     return Lengths(
         lengths=np.array(lengths), slopes=np.array(slopes), directions=m, saturated=saturated
     )

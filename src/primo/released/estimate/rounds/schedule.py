@@ -7,7 +7,16 @@ import math
 from primo.planning.plan import Plan
 from primo.privacy.rounds import SMALL_STEP_ROUNDS
 
-__all__ = ["LOST", "far_enough", "held", "lost_in_noise", "may_be_gradual", "measures", "tried"]
+__all__ = [
+    "LOST",
+    "association_noise",
+    "far_enough",
+    "held",
+    "lost_in_noise",
+    "may_be_gradual",
+    "measures",
+    "trial_ends",
+]
 
 LOST = 4.0  # radius of the covariance's noise over the mean eigenvalue of rows of full length
 #: Of all rounds, and at least: those of the outcomes themselves, and those of residuals that decide.
@@ -22,20 +31,28 @@ def may_be_gradual(plan: Plan) -> bool:
     """Whether the rounds of a plan may take small steps (`trial`)."""
     if plan.rounds is None or plan.rounds.count < SMALL_STEP_ROUNDS or not plan.covariance_noisy:
         return False
-    return lost_in_noise(plan, rounds=plan.rounds.count) > LOST
+    return lost_in_noise(plan) > LOST
 
 
-def lost_in_noise(plan: Plan, *, rounds: int = 1) -> float:
+def lost_in_noise(plan: Plan) -> float:
     """Return the radius of the noise of Â, pooled, over the mean eigenvalue of rows of full length."""
-    radius = plan.covariance_sigma * math.sqrt(2 * plan.width / rounds)
+    radius = plan.covariance_sigma * math.sqrt(2 * plan.width / plan.round_count)
     return radius * plan.width / (plan.n * plan.feature_norm**2)
 
 
-def far_enough(plan: Plan) -> float:
-    """Return the noise of the association up to which small steps get far enough to pay.
+def association_noise(plan: Plan) -> float:
+    """Return the length of the association's noise over the largest association, n·b_x·b_y.
 
-    It is that of all rounds, over the largest association that is possible. With many outcomes and no
-    intercept the estimator's own steps hardly gain anything.
+    It is that of all rounds together, which have the noise of one release.
+    """
+    noise = plan.association_sigma * math.sqrt(plan.width * plan.l / plan.round_count)
+    return noise / (plan.n * plan.feature_norm * plan.outcomes.norm)
+
+
+def far_enough(plan: Plan) -> float:
+    """Return the `association_noise` up to which small steps get far enough to pay.
+
+    With many outcomes and no intercept the estimator's own steps hardly gain anything.
     """
     return FAR if plan.intercept or plan.l < MANY_OUTCOMES else FAR_BESIDE_OTHERS
 
@@ -45,9 +62,9 @@ def held(plan: Plan) -> int:
     return max(round(HELD * plan.round_count), FEWEST_HELD)
 
 
-def tried(plan: Plan) -> int:
-    """Return how many rounds decide whether small steps are taken."""
-    return max(round(TRIED * plan.round_count), FEWEST_TRIED)
+def trial_ends(plan: Plan) -> int:
+    """Return after how many rounds it is decided whether small steps are taken."""
+    return held(plan) + max(round(TRIED * plan.round_count), FEWEST_TRIED)
 
 
 def measures(plan: Plan, number: int) -> bool:

@@ -32,7 +32,7 @@ from primo.released.estimate.rounds.lengths import (
 )
 from primo.released.estimate.rounds.normal import as_expected, clips_agree
 from primo.released.estimate.rounds.pooling import expected_product, pool, pooled_covariance
-from primo.released.estimate.rounds.schedule import held, may_be_gradual, measures, tried
+from primo.released.estimate.rounds.schedule import held, may_be_gradual, measures, trial_ends
 from primo.released.estimate.rounds.trial import short_clips_hold
 from primo.released.estimate.selection import fit_filter
 from primo.released.moments import ReleasedMoments
@@ -102,7 +102,7 @@ def _small_step(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths) -> 
     if not coefficients.any():
         return Step(coefficients=coefficients, clip=plan.outcomes.norm)
     square, count = float(known.lengths[-1]) ** 2, len(rounds)
-    decided = count >= held(plan) + tried(plan)
+    decided = count >= trial_ends(plan)
     normal = short_clips_hold(plan, rounds, known)
     # Clips that follow lengths seen through clips end at the bulk of residuals, if some are far longer
     # than most. What coefficients explain tells how long all of them are.

@@ -2,10 +2,11 @@
 
 Small steps (`gradual`) need residuals that are about normal. Those of a yes-or-no outcome are two heaps:
 a clip short enough to gain anything moves the fit toward their median. So where small steps may be
-taken, the first rounds (`schedule.held`) look at the outcomes themselves, the next (`schedule.tried`) at
-residuals, most of them with a short clip. Where these let through much less or much more than they
-should, or noise hides it, all later rounds look at the outcomes themselves again, and what the rounds
-that decided say of residuals is left out: the rest is one release with nearly the whole budget.
+taken, the first rounds (`schedule.held`) look at the outcomes themselves, and the next (until
+`schedule.trial_ends`) at residuals, most of them with a short clip. Where these let through much less or
+much more than they should, or noise hides it, all later rounds look at the outcomes themselves again,
+and what the rounds that decided say of residuals is left out: the rest is one release with nearly the
+whole budget.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ from primo.released.estimate.rounds.lengths import (
     square_error,
     squares_of,
 )
-from primo.released.estimate.rounds.schedule import far_enough, held, may_be_gradual, tried
+from primo.released.estimate.rounds.schedule import (
+    association_noise,
+    far_enough,
+    may_be_gradual,
+    trial_ends,
+)
 from primo.released.rounds import ReleasedRound
 
 __all__ = ["is_gradual", "is_used", "short_clips_hold"]
@@ -40,16 +46,19 @@ APART = 0.05  # difference of mean min(‖r‖², c²)/c² from that of normal r
 
 def is_gradual(plan: Plan, rounds: Sequence[ReleasedRound]) -> bool:
     """Whether rounds take small steps; from public and released numbers."""
-    after = held(plan) + tried(plan)
-    if not may_be_gradual(plan) or len(rounds) < after:
+    if not _is_decided(plan, rounds):
         return False
-    return _seems_normal(plan, rounds[:after])
+    return _seems_normal(plan, rounds[: trial_ends(plan)])
+
+
+def _is_decided(plan: Plan, rounds: Sequence[ReleasedRound]) -> bool:
+    return may_be_gradual(plan) and len(rounds) >= trial_ends(plan)
 
 
 @remembered
 def _seems_normal(plan: Plan, rounds: Sequence[ReleasedRound]) -> bool:
     found = _through_short_clips(plan, rounds, residual_lengths(plan, rounds))
-    return _association_noise(plan) < far_enough(plan) and found is not None and found.hold(TOLD)
+    return association_noise(plan) < far_enough(plan) and found is not None and found.hold(TOLD)
 
 
 def short_clips_hold(plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths) -> bool:
@@ -72,6 +81,7 @@ class _Through:
 def _through_short_clips(
     plan: Plan, rounds: Sequence[ReleasedRound], known: Lengths
 ) -> _Through | None:
+    """Compare the latest short clips with the model; None where no round had one."""
     short = [
         (released, length)
         for released, length in zip(rounds, known.lengths, strict=True)
@@ -89,15 +99,8 @@ def _through_short_clips(
     return _Through(apart=float(np.mean(apart)), error=error)
 
 
-def _association_noise(plan: Plan) -> float:
-    """Return the length of the noise of all rounds' association over the largest association."""
-    noise = plan.association_sigma * math.sqrt(plan.width * plan.l / plan.round_count)
-    return noise / (plan.n * plan.feature_norm * plan.outcomes.norm)
-
-
 def is_used(plan: Plan, rounds: Sequence[ReleasedRound]) -> list[bool]:
     """For every round, whether what it says of residuals is used; its covariance always is."""
-    decided = may_be_gradual(plan) and len(rounds) >= held(plan) + tried(plan)
-    if not decided or is_gradual(plan, rounds):
+    if not _is_decided(plan, rounds) or is_gradual(plan, rounds):
         return [True] * len(rounds)
     return [is_of_outcomes(plan, released) for released in rounds]
