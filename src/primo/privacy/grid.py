@@ -124,9 +124,10 @@ def make_grid(*, p: float, q: float, n: int, feature_radius_squared: int | None 
         raise too_large(n)
     # radius² = √p·σ₁ with σ₁ = 2^c, at most 2^squared_bits.
     c = math.floor(squared_bits - math.log2(p) / 2)
-    feature = feature_radius_squared or math.floor(math.sqrt(p) * 2.0**c)
+    # Rounded down as fractions: a float that is rounded up to a whole number would be above the ratio.
+    feature = feature_radius_squared or math.isqrt(math.floor(Fraction(p) * Fraction(4) ** c))
     association_bits = math.floor(squared_bits + math.log2(feature / q))
-    outcome = math.floor(q * 2.0**association_bits / feature)
+    outcome = math.floor(Fraction(q) * Fraction(2) ** association_bits / feature)
     # The next power of two, unless a radius that is hardly smaller reaches the one before.
     outcome_bits = math.ceil(2 * math.log2(outcome) - math.log2(s) - 1e-6)
     outcome = min(outcome, math.floor(math.sqrt(s) * 2.0 ** (outcome_bits / 2)))
